@@ -1,0 +1,1 @@
+"""A fixed budget of visual tokens, spent where the question looks."""

@@ -1,0 +1,132 @@
+"""The rules that choose which cells become tokens, by name.
+
+Adding one: a file with `rule(request, *, options) -> mask [B, N]`, its line in RULES, its row in docs/allocators.md.
+The tests run every name in RULES through the same properties.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from homunculus import fixation as looking
+from homunculus.allocators.atlas import atlas
+from homunculus.allocators.coverage import coverage, coverage_loss
+from homunculus.allocators.dag import dag
+from homunculus.allocators.foveated import foveated
+from homunculus.allocators.frame import Request, as_indices
+from homunculus.allocators.frequency import frequency
+from homunculus.allocators.grid import grid
+from homunculus.allocators.logpolar import logpolar
+from homunculus.allocators.pseudo_logpolar import PseudoLogPolar, pseudo_logpolar
+from homunculus.allocators.pyramid import pyramid
+from homunculus.allocators.random import random
+from homunculus.allocators.strata import adaptive_stratified, stratified
+from homunculus.allocators.uniform import uniform
+from homunculus.allocators.vortex import vortex
+from homunculus.cells import CellTree, Selection
+from homunculus.errors import InputError
+
+__all__ = ["RULES", "PseudoLogPolar", "allocate", "coverage_loss", "list_allocators", "options_of", "rule"]
+
+RULES: dict[str, Callable[..., Tensor | Selection]] = {
+    "uniform": uniform,
+    "grid": grid,
+    "random": random,
+    "pyramid": pyramid,
+    "foveated": foveated,
+    "atlas": atlas,
+    "dag": dag,
+    "frequency": frequency,
+    "logpolar": logpolar,
+    "stratified": stratified,
+    "adaptive-stratified": adaptive_stratified,
+    "coverage": coverage,
+    "pseudo-logpolar": pseudo_logpolar,
+    "vortex": vortex,
+}
+
+
+def list_allocators() -> list[str]:
+    """Names that `allocate` and `Eye` take."""
+    return list(RULES)
+
+
+def rule(name: str) -> Callable[..., Tensor | Selection]:
+    """The rule of that name."""
+    if name not in RULES:
+        raise InputError(f"there is no allocator {name!r}; choose one of {', '.join(RULES)}")
+    return RULES[name]
+
+
+def options_of(name: str) -> dict[str, inspect.Parameter]:
+    """The options that an allocator takes beyond tree, relevance, budget and fixation."""
+    parameters = inspect.signature(rule(name)).parameters
+    return {key: value for key, value in parameters.items() if value.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def allocate(
+    name: str,
+    tree: CellTree,
+    relevance: Tensor,
+    budget: int = 273,
+    fixation: Tensor | None = None,
+    *,
+    valid: Tensor | None = None,
+    **options: object,
+) -> Selection:
+    """Choose `budget` cells of the tree by the rule `name`: exactly that many, or all there are.
+
+    Shape:
+        relevance [B, N]; fixation [B, 2] or [B, F, 2] in pixels, x before y, None for the peak of the relevance;
+        valid [B, N] when images of different sizes share a tree (a tree made by `CellTree.bucket` knows it itself).
+    """
+    chosen_by = rule(name)
+    known = options_of(name)
+    for key in options:
+        if key not in known:
+            takes = f"takes {', '.join(known)}" if known else "takes no options"
+            raise InputError(f"{name} has no option {key!r}; it {takes}")
+    request = _request(tree, relevance, budget, fixation, valid)
+    chosen = chosen_by(request, **options)
+    if isinstance(chosen, Selection):
+        return chosen
+    return Selection.of(request.tree, as_indices(chosen, request.most))
+
+
+def _request(
+    tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor | None, valid: Tensor | None
+) -> Request:
+    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
+        raise InputError(f"budget must be a whole number of at least 1, got {budget!r}")
+    tree = tree if valid is None else tree.restrict(valid)
+    relevance = torch.as_tensor(relevance)
+    if relevance.ndim != 2 or relevance.shape[1] != tree.size or not len(relevance):
+        raise InputError(f"relevance must be [B, {tree.size}] for {tree!r}, got {list(relevance.shape)}")
+    if tree.rows not in (1, len(relevance)):
+        raise InputError(f"the tree was made for {tree.rows} images, the relevance has {len(relevance)} rows")
+    tree = tree.to(relevance.device)
+    relevance = torch.where(tree.valid, relevance.detach().double(), 0)
+    wrong = ~torch.isfinite(relevance)
+    if bool(wrong.any()):
+        b, n = wrong.nonzero()[0].tolist()
+        raise InputError(f"relevance must be finite, got {relevance[b, n].item()} at row {b}, cell {n}")
+    if fixation is None:
+        return Request(tree, relevance, looking.peak(tree, relevance), budget)
+    return Request(tree, relevance, _checked(tree, fixation, len(relevance)), budget)
+
+
+def _checked(tree: CellTree, fixation: Tensor, images: int) -> Tensor:
+    points = torch.as_tensor(fixation).to(tree.device).double()
+    points = points[:, None] if points.ndim == 2 else points
+    if points.ndim != 3 or points.shape[0] != images or points.shape[1] < 1 or points.shape[2] != 2:
+        raise InputError(f"fixation must be [{images}, 2] or [{images}, F, 2], got {list(torch.as_tensor(fixation).shape)}")
+    inside = (points >= 0) & (points <= tree.sizes.flip(1)[:, None])
+    if not bool(inside.all()):
+        b, f = (~inside.all(2)).nonzero()[0].tolist()
+        height, width = tree.image_sizes[b if tree.rows > 1 else 0]
+        raise InputError(f"fixation {points[b, f].tolist()} of image {b} lies outside its {width} x {height} pixels")
+    return points

@@ -1,0 +1,43 @@
+"""The exact cut: one sort chooses a set of cells that covers every pixel once and meets the budget.
+
+A cut starts as the roots. Splitting a cell replaces it by its children, which costs `children - 1` tokens. With
+priority = the largest gain in the cell's subtree, no cell ranks above its parent (ties: coarse first), so every prefix
+of the cells sorted by priority is closed under "parent of": splitting the longest prefix that the budget allows gives
+a cut, without a queue and without a loop. At most 2 tokens stay over, because a split costs at most 3.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from homunculus.allocators.frame import Request, best, fill
+
+
+def cut(request: Request, gain: Tensor) -> Tensor:
+    """The cut that splits where `gain` [B, N] is highest; the gain of a fine cell is what its parent's split is worth.
+
+    Tokens left over go to the most relevant fine cells that are not in it, beyond those to the most relevant ancestors.
+    """
+    return fill(request, partition(request, request.tree.subtree_max(gain)), request.relevance)
+
+
+def partition(request: Request, priority: Tensor) -> Tensor:
+    """The cut alone, at most 2 tokens short of the budget; with fewer tokens than roots, the best roots. [B, N]
+
+    Priorities must not rise from parent to child, as `CellTree.subtree_max` gives them.
+    """
+    tree, inner = request.tree, request.tree.inner
+    roots = tree.roots.expand_as(priority)
+    order = priority[:, :inner].argsort(dim=1, descending=True, stable=True)
+    there = tree.valid[:, :inner].expand_as(order).gather(1, order)
+    price = (tree.child_count - 1)[:, :inner].expand_as(order).gather(1, order)
+    room = request.quota - roots.sum(1, keepdim=True)
+    fits = there & (torch.where(there, price, 0).cumsum(1) <= room)
+    split = torch.zeros_like(roots)
+    split[:, :inner] = split[:, :inner].scatter(1, order, fits)
+    born = roots | (split[:, tree.parent.clamp(min=0)] & (tree.parent >= 0))
+    mask = born & ~split & tree.valid
+    if request.budget < max(tree.root_counts):
+        mask = torch.where(room < 0, best(priority, request.quota, roots, request.most), mask)
+    return mask

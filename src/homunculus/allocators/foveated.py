@@ -1,0 +1,40 @@
+"""Pyramid and fovea in one: fine cells around the fixation, coarser ones outward as the cortex has it."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from homunculus.allocators.acuity import E0, M0, acuity_gain
+from homunculus.allocators.cut import cut
+from homunculus.allocators.frame import Request
+from homunculus.errors import InputError
+from homunculus.fixation import PAGE_DEGREES, eccentricity
+
+FLOOR = 0.05
+
+
+def foveated(
+    request: Request,
+    *,
+    m0: float = M0,
+    e0: float = E0,
+    degrees: float = PAGE_DEGREES,
+    fovea: float = 0.0,
+    floor: float = FLOOR,
+) -> Tensor:
+    """Cells grow with distance from the fixation as 1 / M(e) = (e + e0) / m0, and shrink where relevance is high.
+
+    `degrees` is the height of the page in degrees; `fovea` a share of tokens kept for the finest cells around the
+    fixation; `floor` what a cell of no relevance still weighs against the most relevant one: 1 and more lets acuity
+    rule alone, 0 lets irrelevant places stay as coarse as can be. The budget sets the density, so m0 cancels out.
+    """
+    if not floor >= 0:
+        raise InputError(f"floor must be at least 0, got {floor!r}")
+    e = eccentricity(request.tree, request.fixation, degrees)
+    return cut(request, acuity_gain(request, e, m0, e0, fovea) * relevance_weight(request, floor))
+
+
+def relevance_weight(request: Request, floor: float) -> Tensor:
+    """Relevance from 0 to 1 of each image's largest, plus the floor. [B, N]"""
+    weight = request.weight * request.tree.valid
+    return weight / weight.amax(1, keepdim=True).clamp(min=1e-300) + floor

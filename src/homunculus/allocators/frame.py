@@ -1,0 +1,99 @@
+"""What all allocators share: the request, choosing the best, filling up to the budget, an exact order.
+
+A rule is a function `rule(request, **options) -> mask [B, N]` with exactly `request.quota` cells a row (or a Selection
+when it leaves the tree). Everything here has static shapes, no loop over cells or images, and breaks ties in tree
+order, so that a row comes out the same alone, in a batch, and in a bucket of images of other sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from homunculus.cells import CellTree
+from homunculus.errors import InputError
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a rule gets: checked, on one device, relevance in float64.
+
+    Shape:
+        relevance [B, N]; fixation [B, F, 2] in pixels; budget as asked for.
+    """
+
+    tree: CellTree
+    relevance: Tensor
+    fixation: Tensor
+    budget: int
+
+    @cached_property
+    def weight(self) -> Tensor:
+        """The relevance as a factor: what is below zero counts as nothing. [B, N]"""
+        return self.relevance.clamp(min=0)
+
+    @property
+    def most(self) -> int:
+        """The longest row of the selection."""
+        return min(self.budget, max(self.tree.counts))
+
+    @cached_property
+    def quota(self) -> Tensor:
+        """How many cells each image gets: the budget, or all that it has. [B, 1]"""
+        counts = torch.tensor(self.tree.counts, device=self.tree.device)
+        return counts.clamp(max=self.budget)[:, None].expand(len(self.relevance), 1)
+
+
+def best(score: Tensor, count: Tensor, among: Tensor, most: int) -> Tensor:
+    """Mask of the `count` [B, 1] highest scores among the allowed cells; ties go to the first in tree order.
+
+    `most` bounds count from above. Rows with fewer allowed cells than asked for give all of them.
+    """
+    score = torch.where(among, score, -torch.inf)
+    if most < 1:
+        return torch.zeros_like(among).expand_as(score)
+    top = score.topk(min(most, score.shape[1]), dim=1).values
+    threshold = top.gather(1, (count - 1).clamp(0, top.shape[1] - 1))  # [B, 1]
+    threshold = torch.where(count > 0, threshold, torch.inf)
+    above, ties = score > threshold, (score == threshold) & among
+    room = count - above.sum(1, keepdim=True)
+    return above | (ties & (ties.cumsum(1) <= room))
+
+
+def fill(request: Request, mask: Tensor, score: Tensor) -> Tensor:
+    """Bring every row to its quota: the best remaining fine cells, and when there are none, the best of the rest."""
+    tree = request.tree
+    room = request.quota - mask.sum(1, keepdim=True)
+    mask = mask | best(score, room, tree.fine & ~mask, request.most)
+    if request.budget > min(tree.fine_counts):
+        room = request.quota - mask.sum(1, keepdim=True)
+        mask = mask | best(score, room, tree.valid & ~mask, request.most)
+    return mask
+
+
+def as_indices(mask: Tensor, most: int) -> Tensor:
+    """The cells of a mask [B, N] in tree order, -1 behind the last: [B, most]."""
+    slot = torch.where(mask, mask.cumsum(1) - 1, most)  # the unchosen share one slot that is thrown away
+    cells = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
+    return cells.new_full((len(mask), most + 1), -1).scatter_(1, slot, cells)[:, :most]
+
+
+def as_whole(values: Tensor) -> Tensor:
+    """Values >= 0 [B, N] as whole numbers of 40 bits, relative to each row's largest.
+
+    Sums of whole numbers do not depend on their order, so shares are the same on every device and in every batch.
+    """
+    return (values / values.amax(1, keepdim=True).clamp(min=1e-300) * 2.0**40).round().long()
+
+
+def per_cell(name: str, values: Tensor, request: Request) -> Tensor:
+    """An option that has a value >= 0 for each cell: [B, N], or [B, N, O] with several, as float64 on the device."""
+    values = torch.as_tensor(values).to(request.relevance)
+    if values.shape[:2] != request.relevance.shape or values.ndim > 3:
+        raise InputError(f"{name} must be {list(request.relevance.shape)} like the relevance, got {list(values.shape)}")
+    if not bool(torch.isfinite(values).all()) or bool((values < 0).any()):
+        raise InputError(f"{name} must hold finite numbers of at least 0")
+    return values

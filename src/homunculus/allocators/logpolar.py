@@ -1,0 +1,142 @@
+"""Log-polar choice: rings and sectors around the fixation, the best cell of each."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from homunculus.allocators.acuity import E0, acuity_cells
+from homunculus.allocators.frame import Request, best, fill
+from homunculus.allocators.offgrid import ring_points
+from homunculus.cells import Selection
+from homunculus.errors import InputError
+from homunculus.fixation import PAGE_DEGREES
+
+PHASE = 0.382  # of a sector: keeps sector borders off the axes and diagonals, where cells would lie exactly on them
+
+
+def logpolar(
+    request: Request,
+    *,
+    rings: int | None = None,
+    sectors: int | None = None,
+    radius: str = "log",
+    alpha: float = 0.35,
+    beta: float = 0.0,
+    fovea: float = 0.0,
+    e0: float = E0,
+    degrees: float = PAGE_DEGREES,
+    oversample: float = 2.0,
+    offgrid: bool = False,
+) -> Tensor | Selection:
+    """16 rings x 17 sectors around the fixation (272 bins) and the fixation itself, the best cell of each.
+
+    The bins choose from a cut whose cell sizes follow M(e), with `oversample` times as many cells as tokens; bins that
+    hold no cell pass their token on to the most relevant cells of the cut. `radius` spaces the rings: "log" evenly in
+    rho = log(alpha + r (1 + beta s)) for a cell of relevance s at r degrees, "acuity" evenly in the integral of
+    60 / (1 + 0.3 r) cycles per degree. `fovea` is a share of tokens for the finest cells around the fixation.
+    `offgrid` centres patches exactly on the ring points instead. Other budgets keep the proportion of 16 to 17.
+    """
+    rings, sectors = _bins(request.budget, rings, sectors)
+    if radius not in RADII or not alpha > 0 or not 0 <= beta <= 10:
+        raise InputError(
+            f"radius must be one of {', '.join(RADII)}, alpha above 0 and beta from 0 to 10, "
+            f"got {radius!r}, {alpha!r} and {beta!r}"
+        )
+    if offgrid:
+        return ring_points(request, rings, sectors, alpha, e0, degrees)
+    cells, e = acuity_cells(request, oversample, e0, degrees, fovea)
+    at = Compact(request, cells, e)
+    strength = at.relevance.clamp(min=0)
+    strength = strength / strength.amax(1, keepdim=True).clamp(min=1e-300)
+    rho = RADII[radius](at.e * (1 + beta * strength), alpha)
+    bins = _fraction(rho, at.there, rings) * sectors + _sector(at.angle, sectors)
+    chosen = at.best_of_each(bins, rings * sectors) | at.fixated
+    if fovea > 0:
+        chosen = chosen | best(-at.e, (request.quota * fovea).round().long(), at.there & at.fine, request.most)
+    return at.finish(chosen)
+
+
+RADII = {
+    "log": lambda r, alpha: (r + alpha).log(),
+    "acuity": lambda r, alpha: 60 / 0.3 * (1 + 0.3 * r).log(),
+}
+
+
+class Compact:
+    """The cells of a cut without the rest of the tree: a few hundred entries a row instead of thousands.
+
+    Shape:
+        index, e, relevance, angle, there [B, M]; `there` is False behind the last cell of a row.
+    """
+
+    def __init__(self, request: Request, cells: Tensor, e: Tensor) -> None:
+        self.request, self.there = request, cells >= 0
+        self.index = cells.clamp(min=0)
+        self.e = torch.where(self.there, e.gather(1, self.index), torch.inf)
+        self.relevance = torch.where(self.there, request.relevance.gather(1, self.index), -torch.inf)
+        self.offset = self._from_nearest_fixation()  # [B, M, 2] pixels
+        self.angle = torch.atan2(self.offset[..., 1], self.offset[..., 0])
+
+    @property
+    def fine(self) -> Tensor:
+        return self.request.tree.level[self.index] == 0
+
+    @property
+    def fixated(self) -> Tensor:
+        """The one cell of the cut in which the (first) fixation lies."""
+        away = (self.request.tree.centre[self.index] - self.request.fixation[:, :1]).abs().amax(2)
+        inside = self.there & (away <= self.request.tree.span[self.index] / 2)
+        return best(-away, torch.ones_like(self.request.quota), inside, 1)
+
+    def best_of_each(self, bins: Tensor, count: int) -> Tensor:
+        """Mask [B, M] of the most relevant cell in each of `count` bins; ties in tree order."""
+        bins = torch.where(self.there, bins, count)
+        top = self.relevance.new_full((len(bins), count + 1), -torch.inf)
+        top = top.scatter_reduce(1, bins, self.relevance, "amax")
+        ties = self.there & (self.relevance == top.gather(1, bins))
+        place = torch.arange(bins.shape[1], device=bins.device).expand_as(bins)
+        place = torch.where(ties, place, bins.shape[1])
+        first = torch.full_like(top, bins.shape[1], dtype=torch.long).scatter_reduce(1, bins, place, "amin")
+        return ties & (place == first.gather(1, bins))
+
+    def finish(self, chosen: Tensor, score: Tensor | None = None) -> Tensor:
+        """Trim or fill up the chosen cells to the quota by score (the relevance), the fixated one first. [B, N]"""
+        request, score = self.request, self.relevance if score is None else score
+        score = torch.where(self.fixated, torch.inf, score)
+        chosen = best(score, request.quota, chosen, request.most)
+        room = request.quota - chosen.sum(1, keepdim=True)
+        chosen = chosen | best(score, room, self.there & ~chosen, request.most)
+        slot = torch.where(chosen, self.index, request.tree.size)  # the unchosen share one slot that is thrown away
+        mask = chosen.new_zeros(len(chosen), request.tree.size + 1).scatter(1, slot, True)[:, :-1]
+        return fill(request, mask, request.relevance)
+
+    def _from_nearest_fixation(self) -> Tensor:
+        centre = self.request.tree.centre[self.index]
+        offsets = centre[:, :, None] - self.request.fixation[:, None]  # [B, M, F, 2]
+        nearest = offsets.square().sum(3).argmin(2)[..., None, None].expand(-1, -1, 1, 2)
+        return offsets.gather(2, nearest)[:, :, 0]
+
+
+def _bins(budget: int, rings: int | None, sectors: int | None) -> tuple[int, int]:
+    """16 x 17 at 273 tokens, and near that proportion at other budgets."""
+    rings = max(1, math.isqrt((budget - 1) * 16 // 17)) if rings is None else rings
+    sectors = max(1, (budget - 1) // max(rings, 1)) if sectors is None else sectors
+    if rings < 1 or sectors < 1:
+        raise InputError(f"rings and sectors must be at least 1, got {rings!r} and {sectors!r}")
+    return rings, sectors
+
+
+def _fraction(value: Tensor, there: Tensor, parts: int) -> Tensor:
+    """Which of `parts` equal parts of each row's range a value falls into. [B, M]"""
+    low = torch.where(there, value, torch.inf).amin(1, keepdim=True)
+    high = torch.where(there, value, -torch.inf).amax(1, keepdim=True)
+    part = (value - low) / (high - low).clamp(min=1e-300) * parts
+    return torch.where(there, part, 0).long().clamp(0, parts - 1)
+
+
+def _sector(angle: Tensor, sectors: int) -> Tensor:
+    turn = angle / (2 * math.pi) + PHASE / sectors
+    return ((turn - turn.floor()) * sectors).long().clamp(max=sectors - 1)

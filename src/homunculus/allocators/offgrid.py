@@ -1,0 +1,71 @@
+"""Patches centred exactly on log-polar ring points, wherever those lie between the cells of the tree."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from homunculus.allocators.acuity import acuity_gain
+from homunculus.allocators.cut import cut
+from homunculus.allocators.frame import Request, as_indices
+from homunculus.cells import Selection
+from homunculus.fixation import eccentricity, pixels_per_degree
+
+
+def ring_points(
+    request: Request, rings: int, sectors: int, alpha: float, e0: float, degrees: float
+) -> Selection:
+    """The fixation and the ring points that lie in the image, filled up with cells of the cut that follows M(e).
+
+    Patches keep their size at the border and move inside instead. Order: coarse to fine, row by row.
+    """
+    tree = request.tree
+    points, levels = _rings(request, rings, sectors, alpha, degrees)  # [B, P, 2], [B, P]
+    size = tree.sizes.flip(1)[:, None].double()  # [B, 1, 2]
+    inside = ((points >= 0) & (points <= size)).all(2)
+    span = tree.cell * 2.0 ** levels[..., None]
+    low = torch.minimum((points - span / 2).clamp(min=0), (size - span).clamp(min=0))
+    rings_boxes = torch.cat((low, torch.minimum(low + span, size)), 2)
+
+    mask = cut(request, acuity_gain(request, eccentricity(tree, request.fixation, degrees), e0=e0))
+    cells = as_indices(mask, request.most)
+    boxes = torch.cat((rings_boxes, tree.boxes(cells).double()), 1)
+    levels = torch.cat((levels, tree.level[cells.clamp(min=0)]), 1)
+    return _first_distinct(request, boxes, levels, torch.cat((inside, cells >= 0), 1))
+
+
+def _rings(request: Request, rings: int, sectors: int, alpha: float, degrees: float) -> tuple[Tensor, Tensor]:
+    tree, device = request.tree, request.tree.device
+    fixation = request.fixation[:, 0]
+    farthest = torch.maximum(fixation, tree.sizes.flip(1) - fixation).square().sum(1, keepdim=True).sqrt()
+    scale = pixels_per_degree(tree, degrees).expand(len(fixation), 1)
+    outmost = torch.log1p(farthest / scale / alpha)  # [B, 1]
+    ring = (torch.arange(rings, device=device, dtype=torch.float64) + 0.5) / rings
+    r = torch.expm1(ring * outmost) * alpha  # [B, rings] degrees
+    turn = torch.arange(sectors, device=device, dtype=torch.float64) * (2 * math.pi / sectors)
+    unit = torch.stack((turn.cos(), turn.sin()), 1)  # [sectors, 2]
+    around = (r * scale)[:, :, None, None] * unit  # [B, rings, sectors, 2]
+    points = torch.cat((fixation[:, None], fixation[:, None] + around.flatten(1, 2)), 1)
+    arc = 2 * math.pi / sectors * (r + alpha) * scale  # how far apart neighbours on a ring are, in pixels
+    top = torch.tensor(tree.depths, device=device)[:, None] - 1
+    level = torch.minimum((arc / tree.cell).log2().round().clamp(min=0).long(), top)
+    level = level[:, :, None].expand(-1, -1, sectors).flatten(1)
+    return points, torch.cat((torch.zeros_like(level[:, :1]), level), 1)
+
+
+def _first_distinct(request: Request, boxes: Tensor, levels: Tensor, there: Tensor) -> Selection:
+    """The first `quota` boxes [B, P, 4] of each row that are there and repeat no earlier one, in tree order."""
+    same = (boxes[:, :, None] == boxes[:, None]).all(3) & there[:, None]  # [B, P, P]
+    there = there & ~same.tril(-1).any(2)
+    chosen = there & (there.cumsum(1) <= request.quota)
+    order = torch.where(chosen, boxes[..., 0], torch.inf).argsort(dim=1, stable=True)
+    for key in (boxes[..., 1], -levels.double()):
+        key = torch.where(chosen, key, torch.inf)
+        order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
+    order = order[:, : request.most]
+    mask = chosen.gather(1, order)
+    boxes = boxes.gather(1, order[..., None].expand(-1, -1, 4)) * mask[..., None]
+    levels = torch.where(mask, levels.gather(1, order), 0)
+    return Selection(boxes, levels, None, mask, request.tree.sizes.expand(len(boxes), -1), request.tree.cell)

@@ -1,0 +1,82 @@
+"""Log-polar with learned bins: centres that start like a retina's and move to where answers lie."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from homunculus.allocators.acuity import E0, acuity_cells
+from homunculus.allocators.frame import Request
+from homunculus.allocators.logpolar import Compact
+from homunculus.errors import InputError
+from homunculus.fixation import PAGE_DEGREES, pixels_per_degree
+
+GOLDEN = math.pi * (3 - math.sqrt(5))
+
+
+def pseudo_logpolar(
+    request: Request,
+    *,
+    centres: Tensor | None = None,
+    degrees: float = PAGE_DEGREES,
+    oversample: float = 2.0,
+    temperature: float = 0.1,
+) -> Tensor:
+    """The best cell of each learned bin, bins recentred on the fixation; one bin a token unless told.
+
+    `centres` [M, 2] are x, y in degrees from the fixation, as `PseudoLogPolar` learns them. Every cell goes to the bin
+    of nearest centre, distance counted in the size of the bin; at `temperature` 0.1 that is all the softmax leaves.
+    """
+    centres = start_centres(max(1, request.budget - 1)) if centres is None else centres
+    centres = torch.as_tensor(centres).detach().to(request.relevance)
+    if centres.ndim != 2 or centres.shape[1] != 2 or not len(centres) or not bool(torch.isfinite(centres).all()):
+        raise InputError(f"centres must be finite numbers [bins, 2] in degrees, got {list(centres.shape)}")
+    cells, e = acuity_cells(request, oversample, degrees=degrees)
+    at = Compact(request, cells, e)
+    place = at.offset / pixels_per_degree(request.tree, degrees)[..., None]  # [B, M, 2]
+    bins = assignment_logits(place, centres, temperature).argmax(2)
+    return at.finish(at.best_of_each(bins, len(centres)) | at.fixated)
+
+
+def start_centres(bins: int = 272, fovea: float = 0.25, fovea_radius: float = 1.5, radius: float = 14.0) -> Tensor:
+    """Centres to start from, in degrees: a quarter evenly in the fovea, the rest log-spaced to the corners. [bins, 2]"""
+    inside = round(bins * fovea)
+    even = ((torch.arange(inside, dtype=torch.float64) + 0.5) / max(inside, 1)).sqrt() * fovea_radius
+    step = (torch.arange(bins - inside, dtype=torch.float64) + 0.5) / max(bins - inside, 1)
+    outer = fovea_radius * (radius / fovea_radius) ** step
+    r = torch.cat((even, outer))
+    turn = torch.arange(bins, dtype=torch.float64) * GOLDEN
+    return torch.stack((r * turn.cos(), r * turn.sin()), 1)
+
+
+def assignment_logits(place: Tensor, centres: Tensor, temperature: float) -> Tensor:
+    """Minus squared distance of each place [..., 2] to each bin, in units of the bin's size, over temperature.
+
+    A bin's size grows with its eccentricity as 1 / M(e). [..., M, 2], [bins, 2] -> [..., M, bins]
+    """
+    if not temperature > 0:
+        raise InputError(f"temperature must be above 0, got {temperature!r}")
+    size = centres.square().sum(1).sqrt() + E0
+    away = place.square().sum(-1, keepdim=True) + centres.square().sum(1) - 2 * place @ centres.T
+    return -away / (size * size * temperature)
+
+
+class PseudoLogPolar(nn.Module):
+    """Trainable bin centres: soft assignment while training, hard in `allocate(..., centres=bins.centres)`."""
+
+    def __init__(self, bins: int = 272, fovea: float = 0.25, temperature: float = 1.0) -> None:
+        super().__init__()
+        self.centres = nn.Parameter(start_centres(bins, fovea).float())
+        self.temperature = temperature
+
+    def forward(self, place: Tensor) -> Tensor:
+        """How much each place [B, M, 2], in degrees from the fixation, belongs to each bin. [B, M, bins]"""
+        return assignment_logits(place, self.centres, self.temperature).softmax(-1)
+
+    @staticmethod
+    def dead_bin_loss(assignment: Tensor) -> Tensor:
+        """Zero when all bins are used alike, growing without bound as one falls silent. [B, M, bins] -> scalar"""
+        use = assignment.mean((0, 1))
+        return -(use * len(use)).clamp(min=1e-9).log().mean()

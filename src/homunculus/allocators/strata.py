@@ -1,0 +1,71 @@
+"""Stratified choice: the image is divided into strata, each is served, the best cells of each are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from homunculus.allocators.frame import Request, as_whole, fill
+from homunculus.allocators.seats import seats, worth_of
+from homunculus.allocators.wording import Wording, per_image
+from homunculus.cells import CellTree
+from homunculus.errors import InputError
+
+FEWEST, MOST = 2, 8  # strata along one side that `adaptive-stratified` chooses between
+
+
+def stratified(request: Request, *, strata: int | tuple[int, int] = 4) -> Tensor:
+    """At least one token for each of 4 x 4 strata, the rest by summed relevance, best cells within each."""
+    rows, columns = (strata, strata) if isinstance(strata, int) else strata
+    if min(rows, columns) < 1:
+        raise InputError(f"strata must be at least 1 along each side, got {strata!r}")
+    return _serve(request, torch.tensor([[rows, columns]], device=request.tree.device), rows * columns)
+
+
+def adaptive_stratified(request: Request, *, question: str | Sequence[str] = "") -> Tensor:
+    """Stratified on a grid of 2..8 by 2..8 that the question and the spread of the relevance choose."""
+    return _serve(request, strata_for(request, per_image(question, len(request.relevance))), MOST * MOST)
+
+
+def strata_for(request: Request, questions: Sequence[str]) -> Tensor:
+    """Rows and columns of strata for each image. [B, 2]
+
+    Relevance spread over all rows wants many strata, relevance in a few rows wants few, so that the budget stays free
+    for them; the same for columns. Words decide first: a broad question gets 8 x 8, "row" 8 rows, "column" 8 columns.
+    """
+    tree, here = request.tree, request.tree.at(0)
+    there = tree.valid[:, here]
+    fine = as_whole(torch.where(there, request.weight[:, here], 0)).unflatten(1, tree.shapes[0])
+    spread = torch.stack([_spread(fine.sum(dim)) for dim in (2, 1)], 1) / tree.fine_shape  # [B, 2]
+    chosen = (spread * MOST).ceil().long().clamp(FEWEST, MOST)
+    wording = [Wording.of(question) for question in questions]
+    wanted = torch.tensor([(w.broad or w.rows, w.broad or w.columns) for w in wording], device=chosen.device)
+    return torch.where(wanted, MOST, chosen)
+
+
+def stratum_of(tree: CellTree, strata: Tensor) -> Tensor:
+    """Stratum of each finest cell, counted row by row: strata [B, 2] -> [B, n0]."""
+    here, down, across = tree.at(0), strata[:, :1], strata[:, 1:]
+    rows, columns = tree.fine_shape[:, :1], tree.fine_shape[:, 1:]
+    r = torch.minimum(tree.row[here] * down // rows, down - 1)
+    c = torch.minimum(tree.column[here] * across // columns, across - 1)
+    return r * across + c
+
+
+def _serve(request: Request, strata: Tensor, groups: int) -> Tensor:
+    tree, here = request.tree, request.tree.at(0)
+    among = tree.valid[:, here].expand(len(request.relevance), -1)
+    group = stratum_of(tree, strata).expand_as(among)
+    mask = torch.zeros_like(request.relevance, dtype=torch.bool)
+    worth = worth_of(group, request.weight[:, here], among, groups)
+    mask[:, here] = seats(request, group, worth, request.quota, among, one_each=True)
+    return fill(request, mask, request.relevance)
+
+
+def _spread(profile: Tensor) -> Tensor:
+    """Over how many rows (or columns) whole numbers [B, n] are spread: (sum p)^2 / sum p^2; all zero counts as all."""
+    largest = profile.amax(1, keepdim=True)
+    p = torch.where(largest > 0, (profile >> 20) * 2**20 // (largest >> 20).clamp(min=1), 2**20)  # squares stay exact
+    return p.sum(1).double().square() / p.square().sum(1).double()

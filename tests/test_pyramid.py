@@ -1,0 +1,464 @@
+"""A pyramid is tested by what it is: nesting cells, reconstruction, energy, parity with other libraries."""
+
+import math
+import sys
+import warnings
+
+import kornia
+import numpy as np
+import pyrtools
+import pytest
+import skimage.transform
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from homunculus import pyramid as module
+from homunculus.errors import InputError
+from homunculus.pyramid import (
+    SteerablePyramid,
+    double,
+    gaussian,
+    halve,
+    laplacian,
+    laplacian_inverse,
+    steerable,
+    steerable_inverse,
+)
+
+BINOMIAL = (1, 5, 10, 10, 5, 1)  # Burt & Adelson's (1,4,6,4,1), then the mean of two
+KERNELS = [(1, 3, 3, 1), BINOMIAL, (1, 1), (1, 2, 2, 1), (-1, 9, 9, -1)]
+QUICK = settings(deadline=None, max_examples=80)
+
+devices = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+shapes = st.tuples(st.lists(st.integers(1, 3), max_size=3), st.integers(1, 70), st.integers(1, 70)).map(
+    lambda s: (*s[0], s[1], s[2])
+)
+
+
+@pytest.fixture(autouse=True)
+def _cuda_or_skip(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+
+
+def noise(*shape: int, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Tensor:
+    rng = np.random.default_rng(sum(shape))
+    return torch.from_numpy(rng.standard_normal(shape)).to(device, dtype)
+
+
+def pixels(*shape: int, device: str = "cpu") -> Tensor:
+    rng = np.random.default_rng(sum(shape))
+    return torch.from_numpy(rng.integers(0, 256, shape, dtype=np.uint8)).to(device)
+
+
+def relative(a: Tensor, b: Tensor) -> float:
+    return float((a - b).norm() / b.norm())
+
+
+def most_levels(x: Tensor) -> int:
+    return max(0, int(math.log2(min(x.shape[-2:]))) - 2)
+
+
+def sums_by_definition(image: np.ndarray, kernel: tuple[int, ...]) -> np.ndarray:
+    """Integer weighted sums of an [H, W] image, straight from the convention. Divide by sum(kernel)^2."""
+    m = len(kernel) // 2
+    out = image.astype(np.int64)
+    for axis, n in enumerate(image.shape):
+        taps = 2 * np.arange(-(-n // 2))[:, None] + np.arange(1 - m, m + 1)  # [ceil(n/2), 2m]
+        out = np.take(out, taps.clip(0, n - 1), axis=axis)
+        out = np.tensordot(np.moveaxis(out, axis + 1, -1), np.array(kernel), axes=1)
+    return out
+
+
+# ---- halve and double -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (2, 2), (5, 3), (8, 12), (13, 10), (31, 47)])
+@devices
+def test_halve_is_its_definition_and_uint8_rounds_half_up(
+    shape: tuple[int, int], kernel: tuple[int, ...], device: str
+) -> None:
+    x = pixels(*shape)
+    sums, total = sums_by_definition(x.numpy(), kernel), sum(kernel) ** 2
+    rounded = ((sums + total // 2) // total).clip(0, 255)
+    assert halve(x.to(device), kernel).cpu().numpy().tolist() == rounded.tolist()
+    exact = torch.from_numpy(sums / total)
+    torch.testing.assert_close(halve(x.to(device).double(), kernel).cpu(), exact, rtol=1e-14, atol=0)
+    torch.testing.assert_close(halve(x.to(device).float(), kernel).cpu(), exact.float(), rtol=2e-7, atol=0)
+
+
+def test_default_kernel_is_exact_in_float32_on_pixels() -> None:
+    x = pixels(2, 3, 37, 50)
+    assert torch.equal(halve(x.float()).double(), halve(x.double()))
+
+
+def test_convention_ceil_on_odd_size_and_edge_replicated() -> None:
+    row = torch.tensor([[8.0, 16.0, 24.0]])
+    # (8+3*8+3*16+24)/8 and (16+3*24+3*24+24)/8
+    assert halve(row).tolist() == [[13.0, 23.0]]
+    assert [tuple(g.shape) for g in gaussian(torch.zeros(9, 6), 6)] == [
+        (9, 6),
+        (5, 3),
+        (3, 2),
+        (2, 1),
+        (1, 1),
+        (1, 1),
+    ]
+
+
+@pytest.mark.parametrize("n", [16, 17])
+def test_convention_centre_of_pixel_i_is_2i_plus_half(n: int) -> None:
+    ramp = torch.arange(n, dtype=torch.float64).expand(n, n)
+    half = halve(ramp)
+    inner = slice(1, (n - 1) // 2)
+    assert half[0, inner].tolist() == [2 * i + 0.5 for i in range(len(half))][inner]
+    assert torch.equal(halve(ramp.T), half.T)
+    assert torch.equal(double(half, (n, n))[2:-4, 4:-4], ramp[2:-4, 4:-4])
+
+
+@given(shapes, st.integers(1, 6000), st.sampled_from(KERNELS), st.sampled_from([torch.uint8, torch.float32]))
+@QUICK
+def test_strips_equal_the_whole(
+    shape: tuple[int, ...], strip: int, kernel: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    x = pixels(*shape).to(dtype) if dtype == torch.uint8 else noise(*shape)
+    whole = halve(x, kernel)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_STRIP", strip)
+        assert torch.equal(halve(x, kernel), whole)
+
+
+def test_uint8_never_has_a_float_copy_of_the_image() -> None:
+    class LargestFloat(TorchDispatchMode):
+        pixels = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            out = func(*args, **(kwargs or {}))
+            if isinstance(out, Tensor) and out.is_floating_point():
+                self.pixels = max(self.pixels, out.numel())
+            return out
+
+    image = torch.zeros(3, 2500, 3000, dtype=torch.uint8)
+    with LargestFloat() as seen:
+        halve(image)
+    assert 0 < seen.pixels < 1.1 * module._STRIP < image.numel() / 10
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@devices
+def test_dtype_and_device_stay(dtype: torch.dtype, device: str) -> None:
+    x = noise(2, 9, 6, dtype=dtype, device=device)
+    for y in [halve(x), double(x, (18, 11)), *laplacian(x, 3)]:
+        assert (y.dtype, y.device.type) == (dtype, device)
+    close = {torch.float16: 2e-3, torch.bfloat16: 2e-2}.get(dtype, 1e-6)
+    torch.testing.assert_close(halve(x).double(), halve(x.double()), rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("size", [(10, 6), (9, 6), (10, 5), (9, 5)])
+@devices
+def test_double_is_cropped_bilinear_interpolation(size: tuple[int, int], device: str) -> None:
+    x = noise(2, 4, 5, 3, device=device)
+    full = F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
+    assert torch.equal(double(x, size), full[..., : size[0], : size[1]])
+    assert torch.equal(double(x[0, 0], size), full[0, 0, : size[0], : size[1]])
+
+
+def test_convention_double_weighs_three_quarters_and_one() -> None:
+    assert double(torch.tensor([[0.0, 4.0]]), (1, 4)).tolist() == [[0.0, 1.0, 3.0, 4.0]]
+
+
+# ---- Gaussian -------------------------------------------------------------------------------------
+
+
+@given(st.integers(4, 40), st.integers(4, 40))
+@QUICK
+def test_gaussian_is_antialiased_interpolation_inside(h: int, w: int) -> None:
+    x = noise(1, 2, 2 * h, 2 * w)
+    theirs = F.interpolate(x, scale_factor=0.5, mode="bilinear", antialias=True, align_corners=False)
+    torch.testing.assert_close(gaussian(x, 2)[1][..., 1:-1, 1:-1], theirs[..., 1:-1, 1:-1], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 8, 8), (2, 3, 20, 34), (1, 2, 64, 6)])
+def test_binomial_kernel_is_kornia_pyrdown(shape: tuple[int, ...]) -> None:
+    x = noise(*shape)
+    theirs = kornia.geometry.transform.pyrdown(x, border_type="replicate")
+    torch.testing.assert_close(gaussian(x, 2, BINOMIAL)[1], theirs, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (24, 40)])
+@pytest.mark.parametrize(("smoother", "tolerance"), [(0, 0.1), (1, 0.04), (2, 0.005)])
+def test_default_kernel_is_near_skimage_pyramid_reduce(
+    shape: tuple[int, int], smoother: int, tolerance: float
+) -> None:
+    """A Gaussian of variance 1/2, then the mean of two, has the variance of our kernel: 3/4.
+
+    White noise is the hardest image. Inside and on even sizes only: skimage has no mode that repeats the
+    edge in both of its steps, and aligns the outer borders on odd sizes.
+    """
+    x = noise(*shape, dtype=torch.float64)
+    for _ in range(smoother):
+        x = double(x, (2 * x.shape[0], 2 * x.shape[1]))
+    theirs = skimage.transform.pyramid_reduce(x.numpy(), sigma=1 / math.sqrt(2), mode="reflect")
+    assert relative(halve(x)[2:-2, 2:-2], torch.from_numpy(theirs)[2:-2, 2:-2]) < tolerance
+
+
+@devices
+def test_gaussian_starts_with_the_image_and_repeats_at_one_pixel(device: str) -> None:
+    for x in (pixels(1, 3, 5, 2, device=device), noise(1, 3, 5, 2, device=device)):
+        levels = gaussian(x, 6)
+        assert levels[0] is x
+        assert {level.dtype for level in levels} == {x.dtype}
+        assert levels[3].shape == (1, 3, 1, 1)
+        assert torch.equal(levels[5], levels[3])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_constant_stays_constant(kernel: tuple[int, ...]) -> None:
+    for level in gaussian(torch.full((2, 33, 18), 201, dtype=torch.uint8), 7, kernel):
+        assert (level == 201).all()
+    for level in gaussian(torch.full((2, 33, 18), 0.7), 7, kernel):
+        torch.testing.assert_close(level, torch.full_like(level, 0.7), rtol=1e-6, atol=0)
+
+
+def test_mean_is_kept_where_the_border_is_far() -> None:
+    x = F.pad(noise(1, 1, 24, 24, dtype=torch.float64), (40, 40, 40, 40))
+    for l, level in enumerate(gaussian(x, 4)):
+        torch.testing.assert_close(level.sum() * 4**l, x.sum(), rtol=1e-12, atol=0)
+
+
+@devices
+def test_batch_row_equals_alone(device: str) -> None:
+    image, x = pixels(3, 2, 45, 38, device=device), noise(3, 2, 45, 38, device=device)
+    for together, alone in zip(gaussian(image, 5), gaussian(image[1:2, 1:2], 5), strict=True):
+        assert torch.equal(together[1:2, 1:2], alone)
+    for together, alone in zip(laplacian(x, 5), laplacian(x[1, 1], 5), strict=True):
+        torch.testing.assert_close(together[1, 1], alone)
+    many, one = steerable(x, 3), steerable(x[1, 1], 3)
+    for together, alone in zip(parts(many), parts(one), strict=True):
+        torch.testing.assert_close(together[1, 1], alone)
+
+
+@devices
+def test_cpu_is_the_reference(device: str) -> None:
+    image = pixels(1, 3, 333, 250)
+    for here, there in zip(gaussian(image, 7), gaussian(image.to(device), 7), strict=True):
+        assert torch.equal(here, there.cpu())
+    x = noise(1, 3, 333, 250)
+    for here, there in zip(parts(steerable(x, 4)), parts(steerable(x.to(device), 4)), strict=True):
+        assert relative(there.cpu(), here) < 1e-5
+
+
+# ---- Laplacian ------------------------------------------------------------------------------------
+
+
+@given(shapes, st.integers(1, 8), st.sampled_from([torch.float32, torch.float64]))
+@QUICK
+def test_laplacian_reconstructs(shape: tuple[int, ...], levels: int, dtype: torch.dtype) -> None:
+    x = noise(*shape, dtype=dtype)
+    bands = laplacian(x, levels)
+    assert [b.shape for b in bands] == [g.shape for g in gaussian(x, levels)]
+    torch.testing.assert_close(laplacian_inverse(bands), x, rtol=0, atol=50 * torch.finfo(dtype).eps)
+
+
+@devices
+def test_laplacian_of_uint8_is_float_and_of_a_constant_zero(device: str) -> None:
+    *bands, low = laplacian(torch.full((3, 29, 40), 77, dtype=torch.uint8, device=device), 5)
+    assert low.dtype == torch.float32
+    assert (low == 77).all()
+    assert all((band == 0).all() for band in bands)
+    image = pixels(3, 29, 40, device=device)
+    back = laplacian_inverse(laplacian(image, 5))
+    torch.testing.assert_close(back, image.float(), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 5, 4), (2, 3, 6)])
+def test_gradients_flow(shape: tuple[int, ...]) -> None:
+    x = noise(*shape, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: tuple(gaussian(x, 3)[1:]), (x,))
+    assert torch.autograd.gradcheck(lambda x: tuple(laplacian(x, 3)), (x,))
+    big = noise(9, 8, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: tuple(parts(steerable(x, 1, 3))), (big,))
+    assert torch.autograd.gradcheck(lambda x: steerable_inverse(steerable(x, 1, 2)), (big,))
+
+
+# ---- steerable ------------------------------------------------------------------------------------
+
+
+def parts(pyramid: SteerablePyramid) -> list[Tensor]:
+    return [pyramid.high, *pyramid.bands, pyramid.low]
+
+
+@given(shapes, st.integers(0, 4), st.integers(1, 7), st.sampled_from([torch.float32, torch.float64]))
+@QUICK
+def test_steerable_reconstructs_and_keeps_energy(
+    shape: tuple[int, ...], levels: int, orientations: int, dtype: torch.dtype
+) -> None:
+    x = noise(*shape, dtype=dtype)
+    pyramid = steerable(x, min(levels, most_levels(x)), orientations)
+    tight = 1e-5 if dtype == torch.float32 else 1e-12
+    assert {part.dtype for part in parts(pyramid)} == {dtype}
+    assert relative(steerable_inverse(pyramid), x) < tight
+    # The tight frame: a coefficient counts for the share of the image's pixels that its level has.
+    whole = x.shape[-2] * x.shape[-1]
+    energy = sum(part.square().sum() * part.shape[-2] * part.shape[-1] / whole for part in parts(pyramid))
+    torch.testing.assert_close(energy, x.square().sum(), rtol=10 * tight, atol=0)
+
+
+@given(st.integers(8, 70), st.integers(8, 70), st.integers(1, 5))
+@QUICK
+def test_steerable_shapes_and_mean(h: int, w: int, orientations: int) -> None:
+    x = noise(2, h, w, dtype=torch.float64) + 3
+    levels = most_levels(x)
+    pyramid = steerable(x, levels, orientations)
+    sizes = [g.shape[-2:] for g in gaussian(x, levels + 1)]
+    assert pyramid.high.shape == x.shape
+    assert [b.shape for b in pyramid.bands] == [(2, orientations, *s) for s in sizes[:-1]]
+    assert pyramid.low.shape == (2, *sizes[-1])
+    torch.testing.assert_close(pyramid.low.sum(dim=(-2, -1)), x.sum(dim=(-2, -1)))
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (33, 57)])
+def test_steerable_of_a_constant_is_low_only(shape: tuple[int, int]) -> None:
+    pyramid = steerable(torch.full(shape, 5.0), 3)
+    share = math.prod(shape) / math.prod(pyramid.low.shape)
+    for part in parts(pyramid)[:-1]:
+        assert part.abs().max() < 1e-5
+    torch.testing.assert_close(pyramid.low, torch.full_like(pyramid.low, 5 * share))
+
+
+@pytest.mark.parametrize("orientations", [2, 3, 4, 6])
+@devices
+def test_convention_band_b_passes_frequencies_at_angle_pi_b_over_o(orientations: int, device: str) -> None:
+    """Angles from x (right) towards y (down), so that band 1 of 4 answers to lines like /."""
+    y, x = torch.meshgrid(torch.arange(64.0, device=device), torch.arange(64.0, device=device), indexing="ij")
+    for b in range(orientations):
+        angle = math.pi * b / orientations
+        wave = torch.cos(2 * math.pi * 0.15 * (x * math.cos(angle) + y * math.sin(angle)))
+        energies = sum(band.square().sum(dim=(-2, -1)) for band in steerable(wave, 2, orientations).bands)
+        assert int(energies.argmax()) == b
+
+
+def test_convention_vertical_lines_in_band_0_horizontal_in_band_half() -> None:
+    vertical = torch.zeros(64, 64)
+    vertical[:, 32] = 1
+    for image, band in ((vertical, 0), (vertical.T, 2)):
+        for level in steerable(image, 3, 4).bands:
+            assert int(level.square().sum(dim=(-2, -1)).argmax()) == band
+    # O even: the filters are odd-symmetric and vanish on the line itself; O odd: they peak on it.
+    assert steerable(vertical, 2, 4).bands[0][0, :, 32].abs().max() < 1e-6
+    assert int(steerable(vertical, 2, 3).bands[0][0, 10].abs().argmax()) == 32
+
+
+class _CentredGrid:
+    """numpy for pyrtools, with its frequency grid centred on 0 when the size is odd.
+
+    Its analysis uses linspace(-1, 1, n + 1)[:-1], which for odd n misses 0 by half a bin: the bands come
+    out complex and are cut to their real part (it warns of this). Its own synthesis uses this grid; so
+    does ours, both ways, without which odd sizes could not be inverted.
+    """
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(np, name)
+
+    def linspace(self, start: float, stop: float, count: int) -> np.ndarray:
+        assert (start, stop) == (-1, 1)
+        return (np.arange(count) - (count - 1) // 2) / ((count - 1) / 2)
+
+
+def pyrtools_pyramid(x: Tensor, levels: int, orientations: int) -> pyrtools.pyramids.SteerablePyramidFreq:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pyrtools.pyramids.SteerablePyramidFreq(x.numpy(), height=levels, order=orientations - 1)
+
+
+def pyrtools_parts(theirs: pyrtools.pyramids.SteerablePyramidFreq, levels: int) -> list[Tensor]:
+    bands = [
+        np.stack([theirs.pyr_coeffs[l, b] for b in range(theirs.num_orientations)]) for l in range(levels)
+    ]
+    residuals = theirs.pyr_coeffs["residual_highpass"], theirs.pyr_coeffs["residual_lowpass"]
+    return [torch.from_numpy(part) for part in (residuals[0], *bands, residuals[1])]
+
+
+@pytest.mark.parametrize("orientations", range(1, 7))
+@pytest.mark.parametrize("shape", [(64, 64), (50, 66), (65, 65), (49, 72), (32, 131)])
+def test_steerable_is_pyrtools_band_by_band(
+    shape: tuple[int, int], orientations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = noise(*shape, dtype=torch.float64)
+    if shape[0] % 2 or shape[1] % 2:
+        # By name: the attribute of the package is the class, which hides its module.
+        monkeypatch.setattr(sys.modules["pyrtools.pyramids.SteerablePyramidFreq"], "np", _CentredGrid())
+    theirs = pyrtools_parts(pyrtools_pyramid(x, 3, orientations), 3)
+    for mine, other in zip(parts(steerable(x, 3, orientations)), theirs, strict=True):
+        assert mine.shape == other.shape
+        for a, b in zip(mine.reshape(-1, *_plane(mine)), other.reshape(-1, *_plane(other)), strict=True):
+            assert relative(a, b) < 2e-5
+
+
+def _plane(x: Tensor) -> torch.Size:
+    return x.shape[-2:]
+
+
+@pytest.mark.parametrize("orientations", [1, 4])
+@pytest.mark.parametrize("shape", [(64, 64), (65, 51)])
+def test_pyrtools_unaltered_inverts_our_pyramid(shape: tuple[int, int], orientations: int) -> None:
+    """Also band by band: the image that one band alone makes."""
+    x = noise(*shape, dtype=torch.float64)
+    mine, theirs = steerable(x, 2, orientations), pyrtools_pyramid(x, 2, orientations)
+    theirs.pyr_coeffs["residual_highpass"] = mine.high.numpy()
+    theirs.pyr_coeffs["residual_lowpass"] = mine.low.numpy()
+    for l, b in ((l, b) for l in range(2) for b in range(orientations)):
+        theirs.pyr_coeffs[l, b] = mine.bands[l][b].numpy()
+    assert relative(torch.from_numpy(theirs.recon_pyr()), x) < 5e-5
+    for l, b in ((0, 0), (1, orientations - 1)):
+        bands = [torch.zeros_like(band) for band in mine.bands]
+        bands[l][b] = mine.bands[l][b]
+        alone = SteerablePyramid(torch.zeros_like(mine.high), tuple(bands), torch.zeros_like(mine.low))
+        other = torch.from_numpy(theirs.recon_pyr(levels=[l], bands=[b]))
+        assert relative(steerable_inverse(alone), other) < 5e-5
+
+
+@devices
+def test_steerable_takes_narrow_types_as_float32(device: str) -> None:
+    image = pixels(2, 40, 33, device=device)
+    assert torch.equal(steerable(image, 2).low, steerable(image.float(), 2).low)
+    assert steerable(noise(16, 16, device=device).half(), 1).high.dtype == torch.float32
+
+
+# ---- wrong values ---------------------------------------------------------------------------------
+
+
+IMAGE = torch.zeros(1, 3, 40, 33)
+WRONG = {
+    "odd kernel": (lambda: halve(IMAGE, (1, 2, 1)), r"\(1, 2, 1\).*even length"),
+    "unsymmetric kernel": (lambda: gaussian(IMAGE, 1, (1, 2)), r"\(1, 2\).*symmetric"),
+    "empty kernel": (lambda: halve(IMAGE, ()), "even length"),
+    "zero kernel": (lambda: halve(IMAGE, (1, -1, -1, 1)), "not sum to 0"),
+    "a row": (lambda: halve(IMAGE[0, 0, 0]), r"\[\.\.\., H, W\].*\[33\]"),
+    "no pixels": (lambda: gaussian(IMAGE[..., :0], 2), "at least one pixel"),
+    "int64": (lambda: laplacian(IMAGE.long(), 2), "torch.int64"),
+    "no levels": (lambda: gaussian(IMAGE, 0), "levels is 0.*at least 1"),
+    "size": (lambda: double(IMAGE, (81, 66)), "40x33 cannot be doubled to 81x66.*79 or 80.*65 or 66"),
+    "no bands": (lambda: laplacian_inverse([]), "0 bands"),
+    "mixed bands": (lambda: laplacian_inverse([IMAGE, IMAGE]), "cannot be doubled"),
+    "too many levels": (lambda: steerable(IMAGE, 4), "4 steerable levels.*40x33; at most 3"),
+    "tiny image": (lambda: steerable(IMAGE[..., :3], 1), "at most 0"),
+    "negative levels": (lambda: steerable(IMAGE, -1), "levels is -1.*at least 0"),
+    "no orientations": (lambda: steerable(IMAGE, 1, 0), "orientations is 0"),
+    "mixed pyramid": (
+        lambda: steerable_inverse(SteerablePyramid(IMAGE, (IMAGE[..., None, :, :],), IMAGE)),
+        r"must be \[\(40, 33\), \(40, 33\), \(20, 17\)\]",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_values_are_named(case: str) -> None:
+    call, message = WRONG[case]
+    with pytest.raises(InputError, match=message):
+        call()
