@@ -3,6 +3,7 @@
 import math
 import sys
 import warnings
+from collections.abc import Iterator
 
 import kornia
 import numpy as np
@@ -37,6 +38,15 @@ devices = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=p
 shapes = st.tuples(st.lists(st.integers(1, 3), max_size=3), st.integers(1, 70), st.integers(1, 70)).map(
     lambda s: (*s[0], s[1], s[2])
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """On images this small, threads mostly wait for each other: 40 s instead of 4 on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)
@@ -143,7 +153,7 @@ def test_uint8_never_has_a_float_copy_of_the_image() -> None:
                 self.pixels = max(self.pixels, out.numel())
             return out
 
-    image = torch.zeros(3, 2500, 3000, dtype=torch.uint8)
+    image = torch.zeros(3, 1500, 3000, dtype=torch.uint8)
     with LargestFloat() as seen:
         halve(image)
     assert 0 < seen.pixels < 1.1 * module._STRIP < image.numel() / 10
@@ -192,9 +202,7 @@ def test_binomial_kernel_is_kornia_pyrdown(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("shape", [(16, 16), (24, 40)])
 @pytest.mark.parametrize(("smoother", "tolerance"), [(0, 0.1), (1, 0.04), (2, 0.005)])
-def test_default_kernel_is_near_skimage_pyramid_reduce(
-    shape: tuple[int, int], smoother: int, tolerance: float
-) -> None:
+def test_default_kernel_is_near_skimage_pyramid_reduce(shape: tuple[int, int], smoother: int, tolerance: float) -> None:
     """A Gaussian of variance 1/2, then the mean of two, has the variance of our kernel: 3/4.
 
     White noise is the hardest image. Inside and on even sizes only: skimage has no mode that repeats the
@@ -214,7 +222,7 @@ def test_gaussian_starts_with_the_image_and_repeats_at_one_pixel(device: str) ->
         assert levels[0] is x
         assert {level.dtype for level in levels} == {x.dtype}
         assert levels[3].shape == (1, 3, 1, 1)
-        assert torch.equal(levels[5], levels[3])
+        assert levels[5] is levels[3]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -281,9 +289,12 @@ def test_gradients_flow(shape: tuple[int, ...]) -> None:
     x = noise(*shape, dtype=torch.float64).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: tuple(gaussian(x, 3)[1:]), (x,))
     assert torch.autograd.gradcheck(lambda x: tuple(laplacian(x, 3)), (x,))
-    big = noise(9, 8, dtype=torch.float64).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: tuple(parts(steerable(x, 1, 3))), (big,))
-    assert torch.autograd.gradcheck(lambda x: steerable_inverse(steerable(x, 1, 2)), (big,))
+
+
+def test_gradients_flow_through_steerable() -> None:
+    x = noise(9, 8, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: tuple(parts(steerable(x, 1, 2))), (x,), fast_mode=True)
+    assert torch.autograd.gradcheck(lambda x: steerable_inverse(steerable(x, 1, 3)), (x,), fast_mode=True)
 
 
 # ---- steerable ------------------------------------------------------------------------------------
@@ -377,9 +388,7 @@ def pyrtools_pyramid(x: Tensor, levels: int, orientations: int) -> pyrtools.pyra
 
 
 def pyrtools_parts(theirs: pyrtools.pyramids.SteerablePyramidFreq, levels: int) -> list[Tensor]:
-    bands = [
-        np.stack([theirs.pyr_coeffs[l, b] for b in range(theirs.num_orientations)]) for l in range(levels)
-    ]
+    bands = [np.stack([theirs.pyr_coeffs[l, b] for b in range(theirs.num_orientations)]) for l in range(levels)]
     residuals = theirs.pyr_coeffs["residual_highpass"], theirs.pyr_coeffs["residual_lowpass"]
     return [torch.from_numpy(part) for part in (residuals[0], *bands, residuals[1])]
 

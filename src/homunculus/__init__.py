@@ -1,1 +1,31 @@
-"""A fixed budget of visual tokens, spent where the question looks."""
+"""Homunculus: a fixed budget of visual tokens, spent where the question looks.
+
+    import homunculus as hm
+
+    glance = hm.Eye(allocator="foveated", budget=273).look("page.png", "What is the total?")
+    glance.save("look.png")
+
+Axis legend: B images, N cells of the tree, K chosen cells, L levels.
+"""
+
+from homunculus.allocators import allocate, list_allocators
+from homunculus.cells import CellTree, Selection
+from homunculus.errors import BatchError, ImageError, InputError
+from homunculus.eye import Eye, Glance
+from homunculus.image import load as load_image
+from homunculus.relevance import list_relevances
+
+__version__ = "0.1.0"
+__all__ = [
+    "BatchError",
+    "CellTree",
+    "Eye",
+    "Glance",
+    "ImageError",
+    "InputError",
+    "Selection",
+    "allocate",
+    "list_allocators",
+    "list_relevances",
+    "load_image",
+]

@@ -97,7 +97,8 @@ class CellTree:
         self.size = sum(areas)
         self.inner = self.offsets[0]  # cells above level 0 come first: tree[:inner]
         per_image = [
-            [math.prod(_grid(h, w, cell << l)) for l in range(depth)] for (h, w), depth in zip(sizes, depths, strict=True)
+            [math.prod(_grid(h, w, cell << l)) for l in range(depth)]
+            for (h, w), depth in zip(sizes, depths, strict=True)
         ]
         self.counts = [sum(cells) for cells in per_image]
         self.fine_counts = [cells[0] for cells in per_image]
@@ -109,7 +110,9 @@ class CellTree:
 
     def __repr__(self) -> str:
         several = f", {self.rows} images" if self.rows > 1 else ""
-        return f"CellTree({self.height}x{self.width}, cell={self.cell}, levels={self.levels}, size={self.size}{several})"
+        return (
+            f"CellTree({self.height}x{self.width}, cell={self.cell}, levels={self.levels}, size={self.size}{several})"
+        )
 
     @property
     def rows(self) -> int:
@@ -140,7 +143,9 @@ class CellTree:
         tree = CellTree._of(tuple(sizes), tuple(depths), self.cell, self.device)
         same_layout = tree.shapes == self.shapes
         if not same_layout or not torch.equal(tree.valid.expand_as(valid), valid.to(tree.device)):
-            raise InputError("valid must keep, for each image, the cells of a tree anchored top left; see CellTree.bucket")
+            raise InputError(
+                "valid must keep, for each image, the cells of a tree anchored top left; see CellTree.bucket"
+            )
         return tree
 
     # -- one entry per cell ------------------------------------------------------------------------------------
@@ -358,7 +363,10 @@ def _union(boxes: Tensor) -> Tensor:
     """Area of the union of boxes [K, 4]: paint them on the grid of their own borders."""
     boxes = boxes.double()
     xs, ys = boxes[:, 0::2].unique(), boxes[:, 1::2].unique()
-    x, y = torch.searchsorted(xs, boxes[:, 0::2].contiguous()), torch.searchsorted(ys, boxes[:, 1::2].contiguous())
+    x, y = (
+        torch.searchsorted(xs, boxes[:, 0::2].contiguous()),
+        torch.searchsorted(ys, boxes[:, 1::2].contiguous()),
+    )
     edges = torch.zeros(len(ys), len(xs), device=boxes.device)
     for corner_y, corner_x, sign in ((0, 0, 1.0), (0, 1, -1.0), (1, 0, -1.0), (1, 1, 1.0)):
         edges.index_put_((y[:, corner_y], x[:, corner_x]), edges.new_tensor(sign), accumulate=True)

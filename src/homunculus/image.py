@@ -11,7 +11,6 @@ import io
 import math
 import os
 import threading
-import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,18 +115,23 @@ def load_many(
     sources: Iterable[Source], *, page: int = 0, dpi: float = 144, max_pixels: int = MAX_PIXELS
 ) -> list[torch.Tensor | ImageError | InputError]:
     """Every image, in order; where one cannot be loaded, the error itself stands in its place."""
+    return list(load_each(sources, page=page, dpi=dpi, max_pixels=max_pixels))
+
+
+def load_each(
+    sources: Iterable[Source], *, page: int = 0, dpi: float = 144, max_pixels: int = MAX_PIXELS
+) -> Iterator[torch.Tensor | ImageError | InputError]:
+    """Like `load_many`, one at a time: only the image in use takes memory."""
     if isinstance(sources, str | bytes | os.PathLike):
         raise InputError("load_many takes a list of images, not one: put it in a list, or call load")
     listed = list(sources)
-    results: list[torch.Tensor | ImageError | InputError] = []
     for number, source in enumerate(listed, start=1):
         name = describe_source(source, f"image {number} of {len(listed)}")
         request = _Request(name, page, dpi, max_pixels)  # raises: wrong options are no image's fault
         try:
-            results.append(_load(source, request))
+            yield _load(source, request)
         except (ImageError, InputError) as error:
-            results.append(_without_frames(error))
-    return results
+            yield _without_frames(error)
 
 
 def pad_to_cells(pixels: torch.Tensor, cell: int) -> torch.Tensor:
@@ -147,16 +151,18 @@ def pad_to_cells(pixels: torch.Tensor, cell: int) -> torch.Tensor:
 def describe_source(source: object, unnamed: str = "image") -> str:
     """The name by which a message calls this source: its path where it has one."""
     if isinstance(source, str | os.PathLike):
-        return str(source) or "'' (an empty path)"
+        return os.fsdecode(source) or "'' (an empty path)"
     name = getattr(source, "filename" if isinstance(source, Image.Image) else "name", None)
     return name if isinstance(name, str) and name else unnamed
 
 
 def _load(source: Source, request: _Request) -> torch.Tensor:  # uint8 [3, H, W]
+    if isinstance(source, torch.Tensor | np.ndarray):
+        request.check_page(1)
     if isinstance(source, torch.Tensor):
-        return _from_tensor(source, request)
+        return _from_tensor(source, request.name)
     if isinstance(source, np.ndarray):
-        return _from_array(source, request)
+        return _from_array(source, request.name)
     if isinstance(source, Image.Image):
         with _explained(request.name), _PILLOW_RULES:
             return _from_pil(source, request)
@@ -167,7 +173,7 @@ def _load(source: Source, request: _Request) -> torch.Tensor:  # uint8 [3, H, W]
         stream.seek(0)
         if b"%PDF" in head:
             return _from_pdf(stream.read(), request)
-        with _PILLOW_RULES, contextlib.closing(Image.open(stream)) as image:
+        with _PILLOW_RULES, Image.open(stream) as image:
             return _from_pil(image, request)
 
 
@@ -175,7 +181,7 @@ def _byte_stream(source: object, name: str) -> contextlib.AbstractContextManager
     """The bytes of a path, a bytes object or a file, from their start; only our own file gets closed."""
     if isinstance(source, str | os.PathLike):
         try:
-            return Path(source).open("rb")
+            return Path(os.fsdecode(source)).open("rb")
         except (OSError, ValueError) as error:
             reason = _UNOPENED.get(type(error), f"cannot be opened ({error})")
             raise ImageError(f"{name} {reason}") from error
@@ -214,7 +220,7 @@ def _explained(name: str) -> Iterator[None]:
 def _reason(error: Exception) -> str:
     detail = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     if isinstance(error, UnidentifiedImageError):
-        return "is not a readable image: save it as PNG, JPEG, WebP, TIFF or PDF"
+        return "is no image of a known format, or is cut short: save it as PNG, JPEG, WebP, TIFF or PDF"
     if isinstance(error, MemoryError):
         return "does not fit in memory: make it smaller first"
     if isinstance(error, pdfium.PdfiumError) and "password" in detail.lower():
@@ -223,10 +229,11 @@ def _reason(error: Exception) -> str:
 
 
 def _without_frames(error: ImageError | InputError) -> ImageError | InputError:
-    """The error with its tracebacks' variables dropped: a kept error must keep no image alive."""
-    for link in (error, error.__cause__):
-        if link is not None:
-            traceback.clear_frames(link.__traceback__)
+    """The error without tracebacks, whose frames would keep images alive as long as it is kept."""
+    link: BaseException | None = error
+    while link is not None:
+        link.__traceback__ = None
+        link = link.__cause__ or link.__context__
     return error
 
 
@@ -250,7 +257,9 @@ def _from_pil(image: Image.Image, request: _Request) -> torch.Tensor:  # uint8 [
     """Decode, then convert strip by strip straight into the tensor: never a second whole image."""
     request.check_size(*image.size)
     if request.page:
-        _select_frame(image, request)
+        request.check_page(getattr(image, "n_frames", 1))
+        image.seek(request.page)
+        request.check_size(*image.size)  # pages of one file differ in size
     image.load()
     white = _gray_white(image, request.name)
     pixels, canvas = _blank(image)
@@ -260,15 +269,6 @@ def _from_pil(image: Image.Image, request: _Request) -> torch.Tensor:  # uint8 [
     if image.mode.startswith("I;16") and photometric == 0:
         pixels.bitwise_not_()  # white is zero: Pillow inverts such TIFF at 1 and 8 bits, not at 16
     return pixels
-
-
-def _select_frame(image: Image.Image, request: _Request) -> None:
-    try:
-        image.seek(request.page)
-    except EOFError:
-        request.check_page(getattr(image, "n_frames", 1))
-        raise
-    request.check_size(*image.size)  # pages of one file differ in size
 
 
 def _blank(image: Image.Image) -> tuple[torch.Tensor, Pixels]:
@@ -346,9 +346,7 @@ def _paint(canvas: Pixels, top: int, strip: Pixels) -> None:
     canvas[:, top : top + len(rows)] = rows.transpose(2, 0, 1)  # [1 | 3, h, W]
 
 
-def _from_tensor(tensor: torch.Tensor, request: _Request) -> torch.Tensor:  # uint8 [3, H, W]
-    name = request.name
-    request.check_page(1)
+def _from_tensor(tensor: torch.Tensor, name: str) -> torch.Tensor:  # uint8 [3, H, W]
     if tensor.ndim == 2:
         tensor = tensor[None]  # [1, H, W]
     if tensor.ndim != 3 or tensor.shape[0] not in (1, 3, 4):
@@ -357,12 +355,10 @@ def _from_tensor(tensor: torch.Tensor, request: _Request) -> torch.Tensor:  # ui
         return tensor.contiguous()
     values = tensor.detach().cpu()
     values = values.float() if values.is_floating_point() else values  # numpy knows no bfloat16
-    return _from_array(values.permute(1, 2, 0).numpy(), request)
+    return _from_array(values.permute(1, 2, 0).numpy(), name)
 
 
-def _from_array(array: Pixels, request: _Request) -> torch.Tensor:  # uint8 [3, H, W]
-    name = request.name
-    request.check_page(1)
+def _from_array(array: Pixels, name: str) -> torch.Tensor:  # uint8 [3, H, W]
     if array.ndim == 2:
         array = array[..., None]  # [H, W, 1]
     if array.ndim != 3 or array.shape[2] not in (1, 3, 4):
@@ -371,8 +367,8 @@ def _from_array(array: Pixels, request: _Request) -> torch.Tensor:  # uint8 [3, 
         raise InputError(f"{name} has no pixels: its shape is {list(array.shape)}")
     if array.dtype.kind == "f":
         white = _white(float(array.min()), float(array.max()), (1,), name)
-    elif array.dtype.kind == "b" or array.dtype in (np.uint8, np.uint16):
-        white = 1 if array.dtype.kind == "b" else int(np.iinfo(array.dtype).max)
+    elif array.dtype.kind in "bu" and array.itemsize <= 2:
+        white = 1 if array.dtype.kind == "b" else 2 ** (8 * array.itemsize) - 1
     else:
         raise InputError(f"{name} is {array.dtype}: use uint8, uint16, bool, or floats in 0..1")
     pixels = torch.empty((3, *array.shape[:2]), dtype=torch.uint8)

@@ -44,13 +44,15 @@ def halve(x: Tensor, kernel: Sequence[float] = KERNEL) -> Tensor:
     """
     _check_image(x)
     weights = _check_kernel(kernel)
-    height = -(-x.shape[-2] // 2)
-    rows = max(1, _STRIP * x.shape[-2] // max(1, 2 * x.numel()))  # output rows per strip
-    strips = [
-        _halve_rows(x, weights, top, min(top + rows, height))  # [..., rows, ceil(W/2)]
-        for top in range(0, height, rows)
-    ]
-    return strips[0] if len(strips) == 1 else torch.cat(strips, dim=-2)
+    H, W = _half(_size(x))
+    if x.requires_grad:  # the graph keeps every strip anyway
+        return _halve_rows(x, weights, 0, H)
+    strip = _STRIP if x.device.type == "cpu" else 4 * _STRIP  # a GPU waits for launches, not for cache
+    rows = max(1, strip * x.shape[-2] // max(1, 2 * x.numel()))  # output rows per strip
+    out = x.new_empty(*x.shape[:-2], H, W)  # filled in place: strips kept aside would scatter the heap
+    for top in range(0, H, rows):
+        out[..., top : top + rows, :] = _halve_rows(x, weights, top, min(top + rows, H))
+    return out
 
 
 def double(x: Tensor, size: Size) -> Tensor:
@@ -78,7 +80,7 @@ def _halve_rows(x: Tensor, weights: tuple[float, ...], top: int, bottom: int) ->
     """Rows top..bottom of the halved image, in the dtype of x."""
     strip = _widened(_window(x, -2, top, bottom, len(weights)))
     strip = _reduce(strip, weights, -2, bottom - top)  # [..., bottom - top, W]
-    width = -(-x.shape[-1] // 2)
+    width = _half(_size(x))[1]
     strip = _window(strip, -1, 0, width, len(weights))
     # Integer weights are summed exactly; dividing once, at the end, leaves a single rounding.
     strip = _reduce(strip, weights, -1, width) / sum(weights) ** 2  # [..., bottom - top, ceil(W/2)]
@@ -277,8 +279,7 @@ def _level_sizes(size: Size, levels: int) -> list[Size]:
         raise InputError(f"{levels} steerable levels are too many for {size[0]}x{size[1]}; at most {most}.")
     sizes = [size]
     for _ in range(levels):
-        h, w = sizes[-1]
-        sizes.append((-(-h // 2), -(-w // 2)))
+        sizes.append(_half(sizes[-1]))
     return sizes
 
 
@@ -287,6 +288,10 @@ def _level_sizes(size: Size, levels: int) -> list[Size]:
 
 def _size(x: Tensor) -> Size:
     return x.shape[-2], x.shape[-1]
+
+
+def _half(size: Size) -> Size:
+    return (size[0] + 1) // 2, (size[1] + 1) // 2
 
 
 def _widened(x: Tensor) -> Tensor:

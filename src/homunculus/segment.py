@@ -128,9 +128,7 @@ def _regions(labels: NDArray[np.int64], image: NDArray[np.float32]) -> _Regions:
     )
 
 
-def _merged(
-    labels: NDArray[np.int64], image: NDArray[np.float32], most: int, least: int
-) -> NDArray[np.int64]:
+def _merged(labels: NDArray[np.int64], image: NDArray[np.float32], most: int, least: int) -> NDArray[np.int64]:
     """At most `most` regions, each with at least `least` interior pixels (or one region, if none has).
 
     Regions are measured by their interior because blur leaves strips along every edge, long but a pixel
@@ -181,8 +179,6 @@ class MobileSam:
         h, w = _fitted(pixels, _MASK_SIDE)
         image = _resized(pixels, (4 * h, 4 * w))
         features = self._model.image_encoder(self._model.preprocess(image[None]))  # [1, 256, 64, 64]
-        # The features of the padding that makes the input square would cost as much as the image's.
-        features = features[..., : -(-h // 4), : -(-w // 4)]
         prompts = _point_grid((4 * h, 4 * w), self.points)  # [P, 2]
         answers = [self._answer(features, some, (h, w)) for some in torch.split(prompts, _BATCH)]
         masks = torch.cat([masks for masks, _ in answers])  # [M, h, w]
@@ -192,14 +188,14 @@ class MobileSam:
 
     def _answer(self, features: Tensor, prompts: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
         """The good masks, bool [M, h, w], that the model gives for some prompts, and their quality [M]."""
-        model, (rows, columns) = self._model, features.shape[-2:]
+        model = self._model
         foreground = torch.ones(len(prompts), 1)
         sparse, dense = model.prompt_encoder(points=(prompts[:, None], foreground), boxes=None, masks=None)
         logits, quality = model.mask_decoder(
             image_embeddings=features,
-            image_pe=model.prompt_encoder.get_dense_pe()[..., :rows, :columns],
+            image_pe=model.prompt_encoder.get_dense_pe(),
             sparse_prompt_embeddings=sparse,
-            dense_prompt_embeddings=dense[..., :rows, :columns],
+            dense_prompt_embeddings=dense,
             multimask_output=True,  # part, thing and whole: three masks for each prompt
         )
         logits = logits[..., : size[0], : size[1]].flatten(0, 1)  # [3P, h, w]

@@ -97,9 +97,7 @@ def allocate(
     return Selection.of(request.tree, as_indices(chosen, request.most))
 
 
-def _request(
-    tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor | None, valid: Tensor | None
-) -> Request:
+def _request(tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor | None, valid: Tensor | None) -> Request:
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
         raise InputError(f"budget must be a whole number of at least 1, got {budget!r}")
     tree = tree if valid is None else tree.restrict(valid)
@@ -123,7 +121,9 @@ def _checked(tree: CellTree, fixation: Tensor, images: int) -> Tensor:
     points = torch.as_tensor(fixation).to(tree.device).double()
     points = points[:, None] if points.ndim == 2 else points
     if points.ndim != 3 or points.shape[0] != images or points.shape[1] < 1 or points.shape[2] != 2:
-        raise InputError(f"fixation must be [{images}, 2] or [{images}, F, 2], got {list(torch.as_tensor(fixation).shape)}")
+        raise InputError(
+            f"fixation must be [{images}, 2] or [{images}, F, 2], got {list(torch.as_tensor(fixation).shape)}"
+        )
     inside = (points >= 0) & (points <= tree.sizes.flip(1)[:, None])
     if not bool(inside.all()):
         b, f = (~inside.all(2)).nonzero()[0].tolist()

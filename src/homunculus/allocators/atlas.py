@@ -48,7 +48,9 @@ def labels_of_cells(tree: CellTree, segments: Tensor | Sequence[Tensor], images:
     here, maps = tree.at(0), []
     for b, labels in enumerate(segments):
         if labels.ndim != 2 or labels.is_floating_point() or labels.numel() == 0 or int(labels.min()) < 0:
-            raise InputError(f"segments must be whole-number labels [h, w] from 0 on, got {labels.dtype} {list(labels.shape)}")
+            raise InputError(
+                f"segments must be whole-number labels [h, w] from 0 on, got {labels.dtype} {list(labels.shape)}"
+            )
         height, width = tree.image_sizes[b if tree.rows > 1 else 0]
         at = tree.centre[here] / torch.tensor([width, height], device=tree.device)  # x, y from 0 to 1
         labels = labels.to(tree.device)

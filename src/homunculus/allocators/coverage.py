@@ -18,7 +18,12 @@ def coverage(request: Request) -> Tensor:
 
 
 def coverage_loss(
-    scores: Tensor, tree: CellTree, budget: int = 273, regions: int = 8, weight: float = 0.1, temperature: float = 0.1
+    scores: Tensor,
+    tree: CellTree,
+    budget: int = 273,
+    regions: int = 8,
+    weight: float = 0.1,
+    temperature: float = 0.1,
 ) -> Tensor:
     """Penalty for regions of an 8 x 8 grid that the `budget` highest scores leave empty; add it to the training loss.
 

@@ -82,6 +82,7 @@ class Compact:
 
     @property
     def fine(self) -> Tensor:
+        """Which of the cells are of the finest level."""
         return self.request.tree.level[self.index] == 0
 
     @property

@@ -14,9 +14,7 @@ from homunculus.cells import Selection
 from homunculus.fixation import eccentricity, pixels_per_degree
 
 
-def ring_points(
-    request: Request, rings: int, sectors: int, alpha: float, e0: float, degrees: float
-) -> Selection:
+def ring_points(request: Request, rings: int, sectors: int, alpha: float, e0: float, degrees: float) -> Selection:
     """The fixation and the ring points that lie in the image, filled up with cells of the cut that follows M(e).
 
     Patches keep their size at the border and move inside instead. Order: coarse to fine, row by row.

@@ -41,7 +41,7 @@ def pseudo_logpolar(
 
 
 def start_centres(bins: int = 272, fovea: float = 0.25, fovea_radius: float = 1.5, radius: float = 14.0) -> Tensor:
-    """Centres to start from, in degrees: a quarter evenly in the fovea, the rest log-spaced to the corners. [bins, 2]"""
+    """Centres to start from, in degrees: a quarter evenly in the fovea, the rest log-spaced outward. [bins, 2]"""
     inside = round(bins * fovea)
     even = ((torch.arange(inside, dtype=torch.float64) + 0.5) / max(inside, 1)).sqrt() * fovea_radius
     step = (torch.arange(bins - inside, dtype=torch.float64) + 0.5) / max(bins - inside, 1)

@@ -41,7 +41,7 @@ def uniform(request: Request) -> Selection:
 def fitting_grid(sizes: Tensor, cell: int, budget: int) -> tuple[Tensor, Tensor, Tensor]:
     """Rows, columns and scale (at most 1) of the largest grid of cells that fits the budget, for each image. [B]
 
-    The scale can only stop where a row or a column of cells is just full, so those are the candidates, in whole numbers.
+    The scale can only stop where a row or a column of cells is just full, so those are the candidates.
     """
     height, width = sizes[:, :1], sizes[:, 1:]
     most = min(budget, -(-int(sizes.max()) // cell))

@@ -33,4 +33,4 @@ def vortex(
     outmost = rho.where(at.there, rho.new_zeros(())).amax(1, keepdim=True).clamp(min=1e-300)
     winding = turns * rho.where(at.there, outmost) / outmost - at.angle / (2 * math.pi)
     nearness = -(winding - winding.round()).abs()
-    return at.finish(best(nearness, request.quota, at.there, request.most), nearness)
+    return at.finish(best(nearness, request.quota, at.there, request.most) | at.fixated, nearness)

@@ -20,22 +20,34 @@ HORIZONTAL: dict[str, Interval] = {
 }  # fmt: skip
 MIDDLE = {"middle", "center", "centre", "central"}
 # "left" and "right" are places only beside one of these: not in "how many are left?" or "is that right?"
-LEADS_IN = {"on", "at", "to", "in", "the", "far", "top", "bottom", "upper", "lower", "middle", "center", "centre"}
+LEADS_IN = {
+    "on",
+    "at",
+    "to",
+    "in",
+    "the",
+    "far",
+    "top",
+    "bottom",
+    "upper",
+    "lower",
+    "middle",
+    "center",
+    "centre",
+}
 LEADS_OUT = {
     "side", "corner", "half", "hand", "column", "margin", "edge", "part", "panel", "page", "top", "bottom", "upper",
     "lower", "third", "quarter", "box", "area",
 }  # fmt: skip
 # "top" is no place in "top 10" or "top customers": it needs its own company
 TOP_LEADS_IN = {"at", "the", "on", "in", "near", "from", "very"}
-ORDINALS = {
-    word: number
-    for number, spellings in enumerate(
-        "first 1st|second 2nd|third 3rd|fourth 4th|fifth 5th|sixth 6th|seventh 7th|eighth 8th|ninth 9th|tenth 10th".split("|"),
-        start=1,
-    )
-    for word in spellings.split()
-} | {"last": -1, "final": -1}  # fmt: skip
-NUMBERS = {word: n for n, word in enumerate("one two three four five six seven eight nine ten".split(), start=1)}
+SPELT = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+SHORT = ["1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th", "9th", "10th"]
+ORDINALS = {word: n for names in (SPELT, SHORT) for n, word in enumerate(names, start=1)} | {"last": -1, "final": -1}
+NUMBERS = {
+    word: n
+    for n, word in enumerate(["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], start=1)
+}
 COLUMN, ROW = {"column", "columns"}, {"row", "rows", "line", "lines", "paragraph", "paragraphs"}
 REACH = 3  # words apart that still name one place: "bottom of the left"
 
@@ -57,7 +69,7 @@ def regions(question: str, columns: Sequence[Interval] = (), rows: Sequence[Inte
     """
     words = re.findall(r"[a-z]+|\d+(?:st|nd|rd|th)?", question.lower())
     found: list[tuple[int, Interval | None, Interval | None]] = []  # position, across, down
-    for i, word in enumerate(words):
+    for i in range(len(words)):
         across, down = _place(words, i, columns, rows)
         if across is None and down is None:
             continue
@@ -119,7 +131,7 @@ def _joins(
 
 
 def _box(across: Interval | None, down: Interval | None, words: list[str]) -> tuple[float, float, float, float]:
-    """"Corner" narrows a place named by both of its sides."""
+    """ "Corner" narrows a place named by both of its sides."""
     left, right = across or WHOLE
     top, bottom = down or WHOLE
     if across and down and "corner" in words:

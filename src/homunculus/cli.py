@@ -1,0 +1,186 @@
+"""The command line: `homunculus look`, `homunculus allocators`.
+
+Colours and progress on a terminal, plain text when piped; exit code 0 only when all went well, 2 for wrong input.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import track
+
+from homunculus import __version__
+from homunculus.allocators import RULES, options_of
+from homunculus.errors import ImageError, InputError
+from homunculus.eye import Eye, Glance
+from homunculus.files import replacing
+from homunculus.image import MAX_PIXELS
+
+app = typer.Typer(
+    help="A fixed budget of visual tokens, spent where the question looks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+out, err = Console(highlight=False, soft_wrap=True), Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def main() -> None:
+    """Run the command line; wrong input ends in one sentence and exit code 2."""
+    try:
+        app()
+    except (InputError, ImageError) as error:
+        _complain(error)
+        sys.exit(2)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    if version:
+        out.print(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def look(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IMAGE... QUESTION", help='PNG, JPEG, WebP, TIFF or PDF; then what to look for, "" for a free look.'
+        ),
+    ],
+    allocator: Annotated[
+        str, typer.Option("--allocator", "-a", help="Rule; see [b]homunculus allocators[/b].")
+    ] = "foveated",
+    relevance: Annotated[
+        str, typer.Option("--relevance", "-r", help="What matters: information, saliency, query, opponent.")
+    ] = "opponent",
+    budget: Annotated[int, typer.Option("--budget", "-k", help="How many tokens.")] = 273,
+    fixation: Annotated[
+        str | None, typer.Option(help="Where to look, X,Y in pixels or 'centre'; else where relevance peaks.")
+    ] = None,
+    fixations: Annotated[int, typer.Option(min=1, help="How many places to look at.")] = 1,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", help="NAME=VALUE for the allocator; may be repeated.")
+    ] = None,
+    cell: Annotated[int, typer.Option(help="Side of a cell in pixels.")] = 32,
+    page: Annotated[int, typer.Option(min=0, help="Page of a PDF or TIFF, from 0.")] = 0,
+    max_pixels: Annotated[int, typer.Option(min=1, help="Largest image to decode.")] = MAX_PIXELS,
+    png: Annotated[Path | None, typer.Option(help="Write the picture of what was looked at.")] = None,
+    json_: Annotated[
+        Path | None, typer.Option("--json", help="Write the tokens as JSON; - for standard output.")
+    ] = None,
+) -> None:
+    """Choose the tokens for a question about an image, and show which.
+
+    [dim]homunculus look page.png "What is the total?" --png look.png --json look.json[/dim]
+
+    With several images, each gets its own files: look.png becomes look-NAME.png. One that cannot be read is named at
+    the end and keeps none of the others from being looked at.
+    """
+    *images, question = what
+    if not images:
+        raise InputError(f'a question is missing: homunculus look {question} "QUESTION", with "" for a free look')
+    eye = Eye(allocator, relevance, budget, cell=cell, **_options(option or []))
+    where = _point(fixation)
+    failed = 0
+    many = len(images) > 1 and err.is_terminal
+    listed = track(images, "looking", console=err, transient=True) if many else images
+    for image in listed:
+        try:
+            glance = eye.look(image, question, fixation=where, fixations=fixations, page=page, max_pixels=max_pixels)
+            _report(glance, image, _own(png, image, images), _own(json_, image, images))
+        except ImageError as error:
+            failed += 1
+            _complain(error)
+    if failed:
+        raise typer.Exit(2)
+
+
+@app.command()
+def allocators(name: Annotated[str | None, typer.Argument(help="One allocator, to see its options.")] = None) -> None:
+    """List the rules that choose the tokens, or describe one and its options."""
+    if name is None:
+        for each, rule in RULES.items():
+            out.print(f"[bold]{each:20}[/bold] {inspect.getdoc(rule).splitlines()[0]}")  # type: ignore[union-attr]
+        out.print(
+            "\nhomunculus allocators NAME tells the options of one; give them as --option NAME=VALUE.", style="dim"
+        )
+        return
+    options = options_of(name)
+    out.print(inspect.getdoc(RULES[name]), markup=False)
+    out.print("\noptions:" if options else "\nno options")
+    for key, parameter in options.items():
+        out.print(f"  {key} = {parameter.default!r}", markup=False)
+
+
+def _report(glance: Glance, image: str, png: Path | None, json_: Path | None) -> None:
+    if json_ == Path("-"):
+        sys.stdout.write(json.dumps(glance.to_dict(), allow_nan=False) + "\n")
+    elif json_:
+        with replacing(json_) as unfinished:
+            unfinished.write_text(json.dumps(glance.to_dict(), allow_nan=False) + "\n")
+    if png:
+        glance.save(png)
+    levels = glance.selection.levels[0].double()
+    spent = ", ".join(f"{int((levels == l).sum())} at level {l:.3g}" for l in levels.unique().tolist())
+    places = " ".join(f"({x:.0f}, {y:.0f})" for x, y in glance.fixations.tolist())
+    says = err if json_ == Path("-") else out  # standard output is the JSON's alone
+    tree = glance.tree
+    says.print(f"[bold]{_plain(image)}[/bold] {tree.width} x {tree.height}: {glance.allocator} looked at {places}")
+    says.print(f"  {levels.numel()} tokens: {spent}; {float(glance.selection.coverage()[0]):.0%} of the image covered")
+    for written in (png, json_):
+        if written and written != Path("-"):
+            says.print(f"  wrote {_plain(str(written))}")
+
+
+def _options(given: list[str]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not (name and equals):
+            raise InputError(f"an option is written NAME=VALUE, got {each!r}")
+        try:
+            options[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            options[name] = value  # a bare word
+    return options
+
+
+def _point(text: str | None) -> tuple[float, float] | str | None:
+    if text is None or text == "centre":
+        return text
+    try:
+        x, y = (float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"fixation is written X,Y in pixels, or centre; got {text!r}") from None
+    return x, y
+
+
+def _own(path: Path | None, image: str, images: list[str]) -> Path | None:
+    """The file that belongs to one of several images: numbered when two have the same name."""
+    if path is None or len(images) == 1 or path == Path("-"):
+        return path
+    stems = [Path(each).stem for each in images]
+    own = Path(image).stem if stems.count(Path(image).stem) == 1 else f"{images.index(image) + 1}-{Path(image).stem}"
+    return path.with_name(f"{path.stem}-{own}{path.suffix}")
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", "\\[")
+
+
+def _complain(error: Exception) -> None:
+    err.print(f"[bold red]homunculus:[/bold red] {_plain(str(error))}")
+
+
+if __name__ == "__main__":
+    main()

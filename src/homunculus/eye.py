@@ -1,0 +1,221 @@
+"""The eye: an image and a question in, a glance out, which knows the cells that were chosen and can show them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+import torch
+from torch import Tensor
+
+from homunculus import fixation as looking
+from homunculus import image as images
+from homunculus import tokens
+from homunculus.allocators import allocate, options_of
+from homunculus.allocators.wording import per_image
+from homunculus.cells import CellTree, Selection
+from homunculus.errors import BatchError, InputError
+from homunculus.files import replacing
+from homunculus.relevance import Scene, Scout, list_relevances, query, relevance_of
+from homunculus.segment import Segmenter, segmenter
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from homunculus.image import Source
+
+Fixation: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | Tensor | str | None"
+
+
+@dataclass(frozen=True)
+class Glance:
+    """One look at one image.
+
+    Shape:
+        selection of batch 1; fixations [F, 2] in pixels, first look first; relevance [N] over scene.tree.
+    """
+
+    question: str
+    allocator: str
+    budget: int
+    selection: Selection
+    fixations: Tensor
+    relevance: Tensor
+    scene: Scene
+
+    @property
+    def tree(self) -> CellTree:
+        """The cells that could be chosen."""
+        return self.scene.tree
+
+    def patches(self) -> Tensor:
+        """What a model reads: uint8 [K, 3, cell, cell], in the order of the selection."""
+        return tokens.patches(self.scene.levels, self.selection)[0]
+
+    def reconstruct(self, at: int = 0) -> Tensor:
+        """The image as these tokens still know it, scaled by 2^-at. uint8 [3, h, w]"""
+        return tokens.reconstruct(self.scene.levels, self.selection, at)[0].to(torch.uint8)
+
+    def token_relevance(self) -> Tensor:
+        """Relevance of each chosen cell; off the tree, of the tree's cell that lies under its centre. [K]"""
+        if self.selection.indices is not None:
+            return self.relevance[self.selection.indices[0]]
+        level = self.selection.levels[0].round().long().clamp(max=self.tree.levels - 1)
+        places = torch.stack([self.tree.locate(self.selection.centre, l)[0] for l in range(self.tree.levels)])
+        return self.relevance[places.gather(0, level[None])[0]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain numbers and text, ready for JSON; boxes in pixels of the original image."""
+        entries = zip(
+            self.selection.boxes[0].tolist(),
+            self.selection.levels[0].tolist(),
+            self.token_relevance().tolist(),
+            strict=True,
+        )
+        return {
+            "image": {"width": self.tree.width, "height": self.tree.height},
+            "question": self.question,
+            "allocator": self.allocator,
+            "budget": self.budget,
+            "fixations": self.fixations.tolist(),
+            "coverage": float(self.selection.coverage()[0]),
+            "tokens": [{"box": box, "level": level, "relevance": r} for box, level, r in entries],
+        }
+
+    def picture(self) -> Image.Image:
+        """The page with the chosen cells and the fixations, and beside it what a model will see."""
+        from homunculus.viz import picture
+
+        return picture(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture (.png, .jpg, .webp) or the numbers (.json)."""
+        with replacing(path) as unfinished:
+            if unfinished.suffix.lower() == ".json":
+                unfinished.write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
+            else:
+                _save_picture(self.picture(), unfinished)
+
+
+def _save_picture(picture: Image.Image, path: Path) -> None:
+    try:
+        picture.save(path)
+    except ValueError as error:  # Pillow's word for an extension it does not know
+        raise InputError(f"cannot write a picture with the ending {path.suffix!r}; use .png") from error
+
+
+class Eye:
+    """Looks at images under a fixed budget of tokens: a rule, a way of knowing what matters, and how many.
+
+    Args:
+        allocator, relevance: names from `list_allocators()` and `list_relevances()`.
+        budget: how many tokens every look gives.
+        cell, levels: of the tree, see `CellTree`.
+        scout: finds what was asked for; the learned half of `query`.
+        segmenter: name or function that `atlas` takes its segments from, see `homunculus.segment`.
+        options: of the allocator, see `homunculus allocators NAME`.
+    """
+
+    def __init__(
+        self,
+        allocator: str = "foveated",
+        relevance: str = "opponent",
+        budget: int = 273,
+        *,
+        cell: int = 32,
+        levels: int | None = None,
+        scout: Scout | None = None,
+        segmenter: str | Segmenter = "felzenszwalb",
+        **options: Any,
+    ) -> None:
+        unknown = set(options) - set(options_of(allocator))
+        if unknown:
+            raise InputError(
+                f"{allocator} has no option {sorted(unknown)[0]!r}; it has {', '.join(options_of(allocator))}"
+            )
+        if relevance not in list_relevances():
+            raise InputError(f"there is no relevance {relevance!r}; choose one of {', '.join(list_relevances())}")
+        if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
+            raise InputError(f"budget must be a whole number of at least 1, got {budget!r}")
+        self.allocator, self.relevance, self.budget = allocator, relevance, budget
+        self.cell, self.levels, self.scout, self.segmenter, self.options = cell, levels, scout, segmenter, options
+
+    @overload
+    def look(
+        self,
+        image: list[Source] | tuple[Source, ...],
+        question: str | Sequence[str] = "",
+        *,
+        fixation: Fixation = None,
+        fixations: int = 1,
+        **loading: Any,
+    ) -> list[Glance]: ...
+
+    @overload
+    def look(
+        self, image: Source, question: str = "", *, fixation: Fixation = None, fixations: int = 1, **loading: Any
+    ) -> Glance: ...
+
+    def look(
+        self,
+        image: Source | list[Source] | tuple[Source, ...],
+        question: str | Sequence[str] = "",
+        *,
+        fixation: Fixation = None,
+        fixations: int = 1,
+        **loading: Any,
+    ) -> Glance | list[Glance]:
+        """Look at an image, or at each of a list; an empty question is a free look.
+
+        `fixation` is (x, y) in pixels, "centre", or None for the peak of the relevance in the place that the question
+        names; `fixations` that many peaks. `loading` goes to `homunculus.image.load`: page, dpi, max_pixels. When some
+        of a list fail, the rest is looked at all the same and a BatchError that names them carries the results.
+        """
+        if not isinstance(image, (list, tuple)):
+            return self._look(images.load(image, **loading), question, fixation, fixations)
+        questions = per_image(question, len(image))
+        results: list[Any] = []
+        for pixels, text in zip(images.load_each(image, **loading), questions, strict=True):
+            results.append(self._look(pixels, text, fixation, fixations) if isinstance(pixels, Tensor) else pixels)
+        if any(isinstance(result, Exception) for result in results):
+            raise BatchError(results)
+        return results
+
+    def _look(self, pixels: Tensor, question: object, fixation: Fixation, fixations: int) -> Glance:
+        if not isinstance(question, str):
+            raise InputError(f"a question must be text, got {question!r}")
+        tree = CellTree(pixels.shape[1], pixels.shape[2], self.cell, self.levels)
+        scene = Scene(pixels[None], tree)
+        relevance = relevance_of(self.relevance, scene, [question], self.scout)
+        places = self._fixate(scene, relevance, question, fixation, fixations)
+        selection = allocate(
+            self.allocator, tree, relevance, self.budget, places, **self._context(scene, question), **self.options
+        )
+        return Glance(question, self.allocator, self.budget, selection, places[0], relevance[0], scene)
+
+    def _fixate(self, scene: Scene, relevance: Tensor, question: str, fixation: Fixation, count: int) -> Tensor:
+        if fixation is None:
+            return looking.peak(scene.tree, relevance * query(scene, [question]), count)
+        if isinstance(fixation, str):
+            if fixation == "centre":
+                return looking.centre(scene.tree)
+            raise InputError(f"fixation must be (x, y) in pixels, 'centre' or None, got {fixation!r}")
+        points = torch.as_tensor(fixation, dtype=torch.float64)
+        if points.ndim not in (1, 2) or points.shape[-1] != 2:
+            raise InputError(f"fixation must be (x, y) in pixels or a list of such, got {fixation!r}")
+        return points.reshape(1, -1, 2).to(relevance.device)
+
+    def _context(self, scene: Scene, question: str) -> dict[str, Any]:
+        """What the rule wants to know beyond relevance, if the user has not said it: only what it asks for is made."""
+        sources = {
+            "error": lambda: scene.lost,
+            "energy": lambda: scene.lost_along(),
+            "question": lambda: question,
+            "segments": lambda: segmenter(self.segmenter)(scene.pixels[0])[None],
+        }
+        wanted = options_of(self.allocator).keys() & sources.keys() - self.options.keys()
+        return {name: sources[name]() for name in sorted(wanted)}

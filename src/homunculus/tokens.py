@@ -1,0 +1,147 @@
+"""From a selection to what a model reads: patches, and back to the image that the patches still know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from homunculus.cells import Selection
+from homunculus.errors import InputError
+from homunculus.pyramid import double, halve
+
+UNKNOWN = 127.0  # grey of what a selection knows nothing about
+
+
+def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
+    """The pixels of every chosen cell at its own level: levels of [B, C, h, w] -> [B, K, C, cell, cell].
+
+    One gather per level, which touches only the chosen pixels. A cell that the image only partly fills repeats the
+    image's edge. Cells off the tree (`uniform`, off-grid points) are sampled from the image at their fractional scale.
+    Places that a row does not have (`mask` False) are zero.
+    """
+    if len(levels[0]) != len(selection):
+        raise InputError(f"the levels hold {len(levels[0])} images, the selection {len(selection)}")
+    cell, channels = selection.cell, levels[0].shape[1]
+    out = levels[0].new_zeros(*selection.mask.shape, channels, cell, cell)  # [B, K, C, p, p]
+    for level in selection.levels[selection.mask].unique().tolist():
+        b, k = ((selection.levels == level) & selection.mask).nonzero(as_tuple=True)
+        origin = selection.boxes[b, k, :2]  # [n, 2] x, y in pixels of the image
+        if selection.indices is not None:
+            if level >= len(levels):
+                raise InputError(f"the selection has cells of level {level}, the pyramid {len(levels)} levels")
+            out[b, k] = _gather(levels[level], b, origin >> level, cell)
+        else:
+            out[b, k] = _sample(at_scale(levels, level), b, origin / 2.0**level, cell).to(out.dtype)
+    return out
+
+
+def at_scale(levels: Sequence[Tensor], level: float) -> Tensor:
+    """The image scaled by 2^-level, antialiased from the next finer level of the pyramid. float [B, C, h, w]"""
+    finer = min(int(level), len(levels) - 1)
+    image = levels[finer].float()
+    scale = 2.0 ** (finer - level)
+    if scale == 1:
+        return image
+    more = int(1 / scale) + 2  # repeat the edge a little: the scaled size is cut off, not rounded up
+    image = F.pad(image, (0, more, 0, more), mode="replicate")
+    return F.interpolate(
+        image,
+        scale_factor=scale,
+        mode="bilinear",
+        antialias=True,
+        align_corners=False,
+        recompute_scale_factor=False,
+    )
+
+
+def _gather(image: Tensor, b: Tensor, origin: Tensor, cell: int) -> Tensor:
+    """Whole-pixel patches of one level: origin [n, 2] -> [n, C, p, p]; the clamp repeats the edge."""
+    step = torch.arange(cell, device=image.device)
+    x = (origin[:, :1] + step).clamp(max=image.shape[3] - 1)  # [n, p]
+    y = (origin[:, 1:] + step).clamp(max=image.shape[2] - 1)
+    return image[b[:, None, None], :, y[:, :, None], x[:, None, :]].permute(0, 3, 1, 2)
+
+
+def _sample(image: Tensor, b: Tensor, origin: Tensor, cell: int) -> Tensor:
+    """Patches whose corner lies between pixels, bilinear: origin [n, 2] -> float [n, C, p, p], rounded for uint8."""
+    whole = (origin + 1e-6).floor()
+    right, down = (origin - whole).clamp(0, 1).to(image.dtype).unbind(1)  # [n]
+    right, down = right[:, None, None, None], down[:, None, None, None]
+    block = _gather(image, b, whole.long(), cell + 1)  # [n, C, p + 1, p + 1]
+    rows = block[:, :, :-1] * (1 - down) + block[:, :, 1:] * down
+    return (rows[..., :-1] * (1 - right) + rows[..., 1:] * right + 0.5).floor()
+
+
+def reconstruct(levels: Sequence[Tensor], selection: Selection, at: int = 0, how: str = "laplacian") -> Tensor:
+    """The image as the selection still knows it, at level `at`: uint8-valued float [B, C, h, w].
+
+    "laplacian" collapses a Laplacian pyramid whose bands are zero wherever no chosen cell holds them, so coarse places
+    are smooth; "gaussian" repeats the pixels of coarse cells, so they show as blocks. Grey where nothing is known.
+    """
+    if how not in ("laplacian", "gaussian"):
+        raise InputError(f"how must be 'laplacian' or 'gaussian', got {how!r}")
+    if not 0 <= at < len(levels):
+        raise InputError(f"at must be a level from 0 to {len(levels) - 1}, got {at!r}")
+    if selection.indices is None:
+        return _paint(levels, selection, at)
+    known = [known_pixels(selection, l, at, levels[max(l, at)].shape[2:]) for l in range(len(levels))]
+    finest = torch.stack(known[: at + 1]).amax(0)  # all that is at least as fine as the picture
+    return _push(*_pull(levels[at:], [finest, *known[at + 1 :]]), how)
+
+
+def known_pixels(selection: Selection, level: int, at: int, size: Sequence[int]) -> Tensor:
+    """1 at the pixels of level max(level, at) that lie in chosen cells of `level`, else 0. float [B, 1, h, w]"""
+    span, scale = selection.cell << level, 1 << max(level, at)
+    b, k = ((selection.levels == level) & selection.mask).nonzero(as_tuple=True)
+    column, row = (selection.boxes[b, k, :2] // span).unbind(1)
+    y, x = (((torch.arange(n, device=row.device) + 0.5) * scale / span).long() for n in size)
+    cells = torch.zeros(len(selection), int(y[-1]) + 1, int(x[-1]) + 1, device=row.device)
+    cells[b, row, column] = 1
+    return cells[:, y][:, :, x][:, None]
+
+
+def _pull(levels: Sequence[Tensor], known: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """Carry what fine levels know up to coarse ones that do not, so that nothing bleeds in from the unknown."""
+    images, weights = [levels[0].float()], [known[0]]
+    for level, here in zip(levels[1:], known[1:], strict=True):
+        weight = halve(weights[-1])
+        image = halve(images[-1] * weights[-1]) / weight.clamp(min=1e-6)
+        images.append(torch.where(here > 0, level.float(), image))
+        weights.append(torch.where(here > 0, 1.0, (weight > 1e-6).float()))
+    return images, weights
+
+
+def _push(images: list[Tensor], weights: list[Tensor], how: str) -> Tensor:
+    """Carry what coarse levels know down to where fine ones know nothing."""
+    canvas = torch.where(weights[-1] > 0, images[-1], UNKNOWN)
+    for image, weight in zip(reversed(images[:-1]), reversed(weights[:-1]), strict=True):
+        h, w = image.shape[2:]
+        if how == "laplacian":
+            below = double(canvas, (h, w))
+        else:
+            below = canvas.repeat_interleave(2, 2).repeat_interleave(2, 3)[..., :h, :w]
+        canvas = torch.where(weight > 0, image, below)
+    return (canvas + 0.5).floor().clamp(0, 255)
+
+
+def _paint(levels: Sequence[Tensor], selection: Selection, at: int) -> Tensor:
+    """Patches off the tree, painted one by one from coarse to fine."""
+    h, w = levels[at].shape[2:]
+    canvas = torch.full((len(selection), levels[0].shape[1], h, w), UNKNOWN, device=levels[0].device)
+    cells = patches(levels, selection).float()
+    for b in range(len(selection)):
+        for k in selection.mask[b].nonzero()[:, 0].tolist():
+            x0, y0, x1, y1 = (selection.boxes[b, k] / 2**at).round().long().tolist()
+            x1, y1 = max(x1, x0 + 1), max(y1, y0 + 1)
+            side = max(1, round(float(selection.span[b, k]) / 2**at))
+            whole = F.interpolate(cells[b, k][None], (side, side), mode="bilinear", antialias=True)
+            part = canvas[b : b + 1, :, y0:y1, x0:x1]
+            part.copy_(
+                whole[..., : part.shape[2], : part.shape[3]]
+                if side >= max(part.shape[2:])
+                else F.interpolate(whole, part.shape[2:], mode="bilinear")
+            )
+    return canvas.clamp(0, 255)
