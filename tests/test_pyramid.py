@@ -3,7 +3,6 @@
 import math
 import sys
 import warnings
-from collections.abc import Iterator
 
 import kornia
 import numpy as np
@@ -38,21 +37,6 @@ devices = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=p
 shapes = st.tuples(st.lists(st.integers(1, 3), max_size=3), st.integers(1, 70), st.integers(1, 70)).map(
     lambda s: (*s[0], s[1], s[2])
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    """On images this small, threads mostly wait for each other: 40 s instead of 4 on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(autouse=True)
-def _cuda_or_skip(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("gpu") and not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
 
 
 def noise(*shape: int, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 from homunculus import fixation as looking
 from homunculus import image as images
 from homunculus import tokens
-from homunculus.allocators import allocate, options_of
+from homunculus.allocators import allocate, check_options, options_of
 from homunculus.allocators.wording import per_image
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import BatchError, InputError
@@ -132,11 +132,7 @@ class Eye:
         segmenter: str | Segmenter = "felzenszwalb",
         **options: Any,
     ) -> None:
-        unknown = set(options) - set(options_of(allocator))
-        if unknown:
-            raise InputError(
-                f"{allocator} has no option {sorted(unknown)[0]!r}; it has {', '.join(options_of(allocator))}"
-            )
+        check_options(allocator, options)
         if relevance not in list_relevances():
             raise InputError(f"there is no relevance {relevance!r}; choose one of {', '.join(list_relevances())}")
         if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:

@@ -7,7 +7,10 @@ The tests run every name in RULES through the same properties.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor
@@ -30,7 +33,16 @@ from homunculus.allocators.vortex import vortex
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
 
-__all__ = ["RULES", "PseudoLogPolar", "allocate", "coverage_loss", "list_allocators", "options_of", "rule"]
+__all__ = [
+    "RULES",
+    "PseudoLogPolar",
+    "allocate",
+    "check_options",
+    "coverage_loss",
+    "list_allocators",
+    "options_of",
+    "rule",
+]
 
 RULES: dict[str, Callable[..., Tensor | Selection]] = {
     "uniform": uniform,
@@ -68,6 +80,32 @@ def options_of(name: str) -> dict[str, inspect.Parameter]:
     return {key: value for key, value in parameters.items() if value.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
+def check_options(name: str, options: Mapping[str, object]) -> None:
+    """Options of the right names and types; what their values may be, each rule says itself."""
+    known = options_of(name)
+    for key, value in options.items():
+        if key not in known:
+            takes = f"takes {', '.join(known)}" if known else "takes no options"
+            raise InputError(f"{name} has no option {key!r}; it {takes}")
+        if not _fits(value, get_type_hints(rule(name))[key]):
+            raise InputError(f"{key} of {name} must be {known[key].annotation}, got {value!r}")
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value is of an option's type: numbers finite, a bool is no number, a text is no sequence."""
+    parts = get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if hint in (int, float):
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return whole or (hint is float and isinstance(value, float) and isfinite(value))
+    if get_origin(hint) in (tuple, Sequence):
+        if not isinstance(value, (tuple, list)) or (get_origin(hint) is tuple and len(value) != len(parts)):
+            return False
+        return all(_fits(each, parts[0]) for each in value)
+    return isinstance(value, hint)
+
+
 def allocate(
     name: str,
     tree: CellTree,
@@ -84,14 +122,9 @@ def allocate(
         relevance [B, N]; fixation [B, 2] or [B, F, 2] in pixels, x before y, None for the peak of the relevance;
         valid [B, N] when images of different sizes share a tree (a tree made by `CellTree.bucket` knows it itself).
     """
-    chosen_by = rule(name)
-    known = options_of(name)
-    for key in options:
-        if key not in known:
-            takes = f"takes {', '.join(known)}" if known else "takes no options"
-            raise InputError(f"{name} has no option {key!r}; it {takes}")
+    check_options(name, options)
     request = _request(tree, relevance, budget, fixation, valid)
-    chosen = chosen_by(request, **options)
+    chosen = rule(name)(request, **options)
     if isinstance(chosen, Selection):
         return chosen
     return Selection.of(request.tree, as_indices(chosen, request.most))

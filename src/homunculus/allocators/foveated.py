@@ -22,11 +22,11 @@ def foveated(
     fovea: float = 0.0,
     floor: float = FLOOR,
 ) -> Tensor:
-    """Cells grow with distance from the fixation as 1 / M(e) = (e + e0) / m0, and shrink where relevance is high.
+    """Cells grow with distance from the fixation as acuity falls, 1 / M(e), and shrink where relevance is high.
 
-    `degrees` is the height of the page in degrees; `fovea` a share of tokens kept for the finest cells around the
-    fixation; `floor` what a cell of no relevance still weighs against the most relevant one: 1 and more lets acuity
-    rule alone, 0 lets irrelevant places stay as coarse as can be. The budget sets the density, so m0 cancels out.
+    M(e) = `m0` / (e + `e0`) is that of the cortex, with the page `degrees` high; the budget sets the density, so m0
+    cancels out. `fovea` is a share of tokens kept for the finest cells around the fixation, `floor` what a cell of no
+    relevance still weighs against the most relevant one: 1 and more lets acuity rule, 0 lets relevance rule.
     """
     if not floor >= 0:
         raise InputError(f"floor must be at least 0, got {floor!r}")

@@ -35,9 +35,10 @@ def logpolar(
 
     The bins choose from a cut whose cell sizes follow M(e), with `oversample` times as many cells as tokens; bins that
     hold no cell pass their token on to the most relevant cells of the cut. `radius` spaces the rings: "log" evenly in
-    rho = log(alpha + r (1 + beta s)) for a cell of relevance s at r degrees, "acuity" evenly in the integral of
-    60 / (1 + 0.3 r) cycles per degree. `fovea` is a share of tokens for the finest cells around the fixation.
-    `offgrid` centres patches exactly on the ring points instead. Other budgets keep the proportion of 16 to 17.
+    rho = log(`alpha` + r (1 + `beta` s)) for a cell of relevance s at r degrees, "acuity" evenly in the integral of
+    60 / (1 + 0.3 r) cycles per degree. `fovea` is a share of tokens for the finest cells around the fixation,
+    `e0` the constant of M(e), `degrees` the height of the page. `rings` and `sectors` set the bins; other budgets than
+    273 keep the proportion of 16 to 17. `offgrid` centres patches exactly on the ring points instead.
     """
     rings, sectors = _bins(request.budget, rings, sectors)
     if radius not in RADII or not alpha > 0 or not 0 <= beta <= 10:

@@ -28,6 +28,7 @@ def pseudo_logpolar(
 
     `centres` [M, 2] are x, y in degrees from the fixation, as `PseudoLogPolar` learns them. Every cell goes to the bin
     of nearest centre, distance counted in the size of the bin; at `temperature` 0.1 that is all the softmax leaves.
+    The cells are those of a cut that follows M(e), `oversample` times as many as tokens, the page `degrees` high.
     """
     centres = start_centres(max(1, request.budget - 1)) if centres is None else centres
     centres = torch.as_tensor(centres).detach().to(request.relevance)

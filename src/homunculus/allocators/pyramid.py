@@ -20,9 +20,9 @@ def pyramid(
 ) -> Tensor:
     """The best cells over 4 levels, relevance times a weight that is larger for coarse levels, for coverage.
 
-    `weights` are one number a level from the finest on, 1, 2, 4, 8 unless told. `split` gives each level a fixed share
-    of the tokens instead, such as (64, 128, 64, 17), scaled to the budget; "auto" derives the shares from how far the
-    relevance of image and query is spread.
+    `levels` from the finest on take part. `weights` are one number for each, 1, 2, 4, 8 unless told. `split` gives
+    each level a fixed share of the tokens instead, such as (64, 128, 64, 17), scaled to the budget; "auto" derives the
+    shares from how far the relevance of image and query is spread.
     """
     if levels < 1:
         raise InputError(f"levels must be at least 1, got {levels!r}")

@@ -14,7 +14,7 @@ from homunculus.errors import InputError
 
 
 def random(request: Request, *, seed: int = 0) -> Tensor:
-    """Finest cells at random: a hash of seed and cell."""
+    """Finest cells at random: a hash of `seed` and cell, the same in every batch."""
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise InputError(f"seed must be a whole number, got {seed!r}")
     return grid(replace(request, relevance=noise(request.tree, seed).expand_as(request.relevance)))

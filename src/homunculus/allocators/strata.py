@@ -17,7 +17,10 @@ FEWEST, MOST = 2, 8  # strata along one side that `adaptive-stratified` chooses 
 
 
 def stratified(request: Request, *, strata: int | tuple[int, int] = 4) -> Tensor:
-    """At least one token for each of 4 x 4 strata, the rest by summed relevance, best cells within each."""
+    """At least one token for each of 4 x 4 strata, the rest by summed relevance, best cells within each.
+
+    `strata` is the number along both sides, or (rows, columns).
+    """
     rows, columns = (strata, strata) if isinstance(strata, int) else strata
     if min(rows, columns) < 1:
         raise InputError(f"strata must be at least 1 along each side, got {strata!r}")
@@ -25,7 +28,10 @@ def stratified(request: Request, *, strata: int | tuple[int, int] = 4) -> Tensor
 
 
 def adaptive_stratified(request: Request, *, question: str | Sequence[str] = "") -> Tensor:
-    """Stratified on a grid of 2..8 by 2..8 that the question and the spread of the relevance choose."""
+    """Stratified on a grid of 2..8 by 2..8 that the question and the spread of the relevance choose.
+
+    `question` is one text for all images or one for each; see `strata_for`.
+    """
     return _serve(request, strata_for(request, per_image(question, len(request.relevance))), MOST * MOST)
 
 

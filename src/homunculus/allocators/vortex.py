@@ -23,7 +23,8 @@ def vortex(
 ) -> Tensor:
     """The cells that lie nearest to a logarithmic spiral which winds `turns` times from the fixation outward.
 
-    The cells are those of a cut whose sizes follow M(e), with `oversample` times as many cells as tokens.
+    The cells are those of a cut whose sizes follow M(e), with `oversample` times as many cells as tokens; `e0` is the
+    constant of M(e), `degrees` the height of the page.
     """
     if not turns > 0:
         raise InputError(f"turns must be above 0, got {turns!r}")

@@ -42,7 +42,7 @@ class Wording:
 
 def per_image(question: str | Sequence[str], images: int) -> list[str]:
     """One question for each image: a single one is asked of all."""
-    questions = [question] * images if isinstance(question, str) else list(question)
+    questions = [question] * images if isinstance(question, str) else question
     if len(questions) != images or not all(isinstance(q, str) for q in questions):
         raise InputError(f"question must be one text or a text for each of the {images} images, got {question!r}")
-    return questions
+    return list(questions)

@@ -1,0 +1,52 @@
+"""Shared by all tests: one thread, a skip without a GPU, a page to look at."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+from PIL import Image, ImageDraw, ImageFont
+
+# pytest --hypothesis-profile=thorough searches for minutes
+settings.register_profile("default", deadline=None, max_examples=60)
+settings.register_profile("thorough", deadline=None, max_examples=3000)
+settings.load_profile("default")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> Iterator[None]:
+    """On tensors this small, threads mostly wait for each other: 40 s instead of 4 on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def _cuda_or_skip(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+
+
+@pytest.fixture(scope="session")
+def page() -> Image.Image:
+    """A page with a heading at the top, two columns of lines and a stamp at the bottom right."""
+    image = Image.new("RGB", (700, 960), "white")
+    draw = ImageDraw.Draw(image)
+    draw.text((60, 40), "Quarterly statement", "black", ImageFont.load_default(36))
+    for line in range(22):
+        draw.text((60, 130 + 30 * line), f"entry {line} of the ledger", "black", ImageFont.load_default(18))
+        draw.text(
+            (400, 130 + 30 * line), f"{line * 37 % 90}.{line * 13 % 90:02} EUR", "black", ImageFont.load_default(18)
+        )
+    draw.ellipse((560, 840, 660, 930), outline="crimson", width=6)
+    return image
+
+
+@pytest.fixture(scope="session")
+def stripes() -> torch.Tensor:
+    """Horizontal stripes on the left, vertical ones of the same strength on the right: uint8 [3, 512, 1024]."""
+    wave = np.where(np.arange(512) % 8 < 4, 40, 215).astype(np.uint8)
+    image = np.concatenate((np.tile(wave[:, None], (1, 512)), np.tile(wave[None], (512, 1))), 1)
+    return torch.from_numpy(np.stack([image] * 3))
