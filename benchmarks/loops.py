@@ -150,7 +150,7 @@ def acuity(cells: Cells, fixation) -> list[float]:
 def foveated(cells, relevance, budget, fixation):
     most = max(max(relevance), 1e-300)
     gain = [g * (max(r, 0) / most + 0.05) for g, r in zip(acuity(cells, fixation), relevance, strict=True)]
-    return fill(cells, partition(cells, gain, budget), relevance, budget)
+    return fill(cells, partition(cells, gain, budget), gain, budget)
 
 
 # ---- rings, spirals and learned bins on a cut that follows acuity -------------------------------------------------
@@ -186,7 +186,7 @@ def offsets(cells, among, fixation):
 def logpolar(cells, relevance, budget, fixation):
     rings = max(1, math.isqrt((budget - 1) * 16 // 17))
     sectors = max(1, (budget - 1) // rings)
-    among = sorted(partition(cells, acuity(cells, fixation), 2 * budget))
+    among = sorted(partition(cells, acuity(cells, fixation), round(1.5 * budget)))
     e = eccentricity(cells, fixation)
     rho = {i: math.log(e[i] + 0.35) for i in among}
     low, high = min(rho.values()), max(rho.values())
@@ -195,6 +195,7 @@ def logpolar(cells, relevance, budget, fixation):
         ring = min(int((rho[i] - low) / max(high - low, 1e-300) * rings), rings - 1)
         turn = math.atan2(dy, dx) / (2 * math.pi) + PHASE / sectors
         bins[i] = ring, min(int((turn - math.floor(turn)) * sectors), sectors - 1)
+    bins.pop(fixated(cells, among, fixation), None)
     return _with_fixation(cells, best_of_each(bins, relevance), among, relevance, relevance, budget, fixation)
 
 
@@ -208,7 +209,7 @@ def _with_fixation(cells, chosen, among, score, relevance, budget, fixation):
 
 
 def vortex(cells, relevance, budget, fixation):
-    among = sorted(partition(cells, acuity(cells, fixation), 2 * budget))
+    among = sorted(partition(cells, acuity(cells, fixation), round(1.5 * budget)))
     e = eccentricity(cells, fixation)
     rho = {i: math.log((e[i] + E0) / E0) for i in among}
     outmost = max(max(rho.values()), 1e-300)
@@ -230,7 +231,7 @@ def pseudo_logpolar(cells, relevance, budget, fixation):
         else:
             r = 1.5 * (14.0 / 1.5) ** ((j - inside + 0.5) / (bins - inside))
         centres.append((r * math.cos(j * GOLDEN), r * math.sin(j * GOLDEN), r + E0))
-    among = sorted(partition(cells, acuity(cells, fixation), 2 * budget))
+    among = sorted(partition(cells, acuity(cells, fixation), round(1.5 * budget)))
     scale = cells.height / DEGREES
     where = {}
     for i, (dx, dy) in offsets(cells, among, fixation).items():

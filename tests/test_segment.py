@@ -227,6 +227,18 @@ def test_sam_gives_no_more_segments_than_asked_for() -> None:
     assert MobileSam(points=3, most=2)(discs()[0]).max() == 1
 
 
+@needs_sam
+def test_the_model_reads_its_own_biases_and_draws_from_nobody_elses_random_numbers() -> None:
+    segment._mobile_sam.cache_clear()
+    state = torch.get_rng_state()
+    encoder = MobileSam()._model.image_encoder
+    assert torch.equal(state, torch.get_rng_state())
+    attention = [layer for layer in encoder.modules() if hasattr(layer, "attention_biases")]
+    assert len(attention) == 10
+    for layer in attention:
+        assert torch.equal(layer.ab, layer.attention_biases[:, layer.attention_bias_idxs])
+
+
 def test_a_timm_that_is_there_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = ModuleType("timm")
     monkeypatch.setitem(sys.modules, "timm", theirs)

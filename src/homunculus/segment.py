@@ -160,8 +160,8 @@ class MobileSam:
     most: the most segments, background included; the masks of highest predicted quality stay.
     """
 
-    # Segment Anything asks for a quality of 0.88 and a stability of 0.95. The small model is less sure of
-    # itself: with those it finds half as many masks, and misses whole things.
+    # Segment Anything asks for a quality of 0.88 and a stability of 0.95. A little less here: a thing whose
+    # mask is refused falls to the background, and with it out of the map.
     quality = 0.85  # the least IoU that the model predicts for its mask
     stability = 0.92  # the least IoU of the mask at a higher and at a lower threshold
     overlap = 0.7  # masks of a higher IoU are the same one
@@ -245,11 +245,13 @@ def _mobile_sam(package: Path) -> Any:
     spec = ModuleSpec("homunculus._mobile_sam", loader=None, is_package=True)
     spec.submodule_search_locations = [str(package / "segment_any" / "mobile_sam")]
     sys.modules[spec.name] = module_from_spec(spec)
-    with _in_place_of_timm():
+    with _in_place_of_timm(), torch.random.fork_rng(devices=[]):  # the first weights are drawn at random
         model = importlib.import_module(f"{spec.name}.build_sam").build_sam_vit_t()
     weights = torch.load(package / "checkpoints" / "mobile_sam.pt", map_location="cpu", weights_only=True)
     model.load_state_dict(weights)
-    return model.requires_grad_(False)
+    # eval() after the weights, not before: it is what turns the encoder's attention biases into the table
+    # that its layers read, and the builder has already called it on biases of zero.
+    return model.eval().requires_grad_(False)
 
 
 @contextmanager

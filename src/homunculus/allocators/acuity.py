@@ -13,6 +13,7 @@ from homunculus.fixation import PAGE_DEGREES, eccentricity
 
 M0 = 17.0  # mm of cortex per degree at the fovea; 10 to 20 are quoted
 E0 = 0.75  # degrees at which magnification has halved
+OVERSAMPLE = 1.5  # cells offered for each token: more leaves more to choose, less follows M(e) closer
 
 
 def magnification(e: Tensor, m0: float = M0, e0: float = E0) -> Tensor:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from homunculus.allocators.frame import Request
 from homunculus.allocators.grid import grid
 from homunculus.allocators.strata import stratum_of
 from homunculus.cells import CellTree
+from homunculus.errors import InputError
 
 
 def coverage(request: Request) -> Tensor:
@@ -18,24 +18,40 @@ def coverage(request: Request) -> Tensor:
 
 
 def coverage_loss(
-    scores: Tensor,
-    tree: CellTree,
-    budget: int = 273,
-    regions: int = 8,
-    weight: float = 0.1,
-    temperature: float = 0.1,
+    scores: Tensor, tree: CellTree, budget: int = 273, regions: int = 8, weight: float = 0.1, temperature: float = 0.1
 ) -> Tensor:
     """Penalty for regions of an 8 x 8 grid that the `budget` highest scores leave empty; add it to the training loss.
 
-    A cell counts as chosen by a sigmoid around the score of the last one that gets in, so gradients flow. Scores are
-    [B, N] as in `allocate`; returned is `weight` times the expected share of empty regions, averaged over the batch.
+    Scores are [B, N] as in `allocate`, chosen softly (`soft_topk`) so that gradients flow; returned is `weight` times
+    the expected share of empty regions, averaged over the batch.
     """
     here = tree.at(0)
-    fine, there = scores[:, here], tree.valid[:, here].expand(len(scores), -1)
-    held = torch.where(there, fine, -torch.inf).detach()
-    least = held.topk(min(budget, min(tree.fine_counts)), dim=1).values[:, -1:]
-    missed = F.logsigmoid((least - fine) / temperature) * there  # log of the chance that a cell is not chosen
+    there = tree.valid[:, here].expand(len(scores), -1)
+    chosen = soft_topk(scores[:, here], there, budget, temperature)
     region = stratum_of(tree, torch.tensor([[regions, regions]], device=scores.device)).expand_as(there)
-    blank = missed.new_zeros(len(scores), regions**2).scatter_add(1, region, missed).exp()  # [B, regions^2]
-    cells = torch.zeros_like(blank).scatter_add(1, region, there.to(blank.dtype))
-    return weight * ((blank * (cells > 0)).sum(1) / (cells > 0).sum(1)).mean()
+    none = torch.log1p(-chosen.clamp(max=1 - 1e-6)) * there  # log of the chance that a cell is not chosen
+    empty = none.new_zeros(len(scores), regions**2).scatter_add(1, region, none).exp()  # [B, regions^2]
+    cells = torch.zeros_like(empty).scatter_add(1, region, there.to(empty.dtype))
+    return weight * ((empty * (cells > 0)).sum(1) / (cells > 0).sum(1)).mean()
+
+
+def soft_topk(scores: Tensor, there: Tensor, count: int, temperature: float) -> Tensor:
+    """Chance that each score is among the `count` highest: a sigmoid around a threshold at which they add up to it.
+
+    Raising all scores changes nothing, so no loss can be cheated that way. scores, there [B, n] -> [B, n]
+    """
+    if not temperature > 0:
+        raise InputError(f"temperature must be above 0, got {temperature!r}")
+    wanted = there.sum(1, keepdim=True).clamp(max=count) - 0.5  # half a cell less: all of them needs no threshold
+    with torch.no_grad():
+        low = torch.where(there, scores, torch.inf).amin(1, keepdim=True) - 20 * temperature
+        high = torch.where(there, scores, -torch.inf).amax(1, keepdim=True) + 20 * temperature
+        for _ in range(50):
+            middle = (low + high) / 2
+            many = (torch.sigmoid((scores - middle) / temperature) * there).sum(1, keepdim=True) > wanted
+            low, high = torch.where(many, middle, low), torch.where(many, high, middle)
+        chance = torch.sigmoid((scores - low) / temperature) * there
+        slope = (chance * (1 - chance)).sum(1, keepdim=True).clamp(min=1e-12) / temperature
+    first = torch.sigmoid((scores - low) / temperature) * there
+    threshold = low + (first.sum(1, keepdim=True) - wanted) / slope  # one Newton step: its gradient is the threshold's
+    return torch.sigmoid((scores - threshold) / temperature) * there

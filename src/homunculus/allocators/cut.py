@@ -14,12 +14,14 @@ from torch import Tensor
 from homunculus.allocators.frame import Request, best, fill
 
 
-def cut(request: Request, gain: Tensor) -> Tensor:
+def cut(request: Request, gain: Tensor, rest: Tensor | None = None) -> Tensor:
     """The cut that splits where `gain` [B, N] is highest; the gain of a fine cell is what its parent's split is worth.
 
-    Tokens left over go to the most relevant fine cells that are not in it, beyond those to the most relevant ancestors.
+    Tokens left over go to the fine cells that are not in it, beyond those to the ancestors, the best by `rest` [B, N]
+    first, by default the most relevant.
     """
-    return fill(request, partition(request, request.tree.subtree_max(gain)), request.relevance)
+    mask = partition(request, request.tree.subtree_max(gain))
+    return fill(request, mask, request.relevance if rest is None else rest)
 
 
 def partition(request: Request, priority: Tensor) -> Tensor:

@@ -31,7 +31,8 @@ def foveated(
     if not floor >= 0:
         raise InputError(f"floor must be at least 0, got {floor!r}")
     e = eccentricity(request.tree, request.fixation, degrees)
-    return cut(request, acuity_gain(request, e, m0, e0, fovea) * relevance_weight(request, floor))
+    gain = acuity_gain(request, e, m0, e0, fovea) * relevance_weight(request, floor)
+    return cut(request, gain, rest=gain)
 
 
 def relevance_weight(request: Request, floor: float) -> Tensor:

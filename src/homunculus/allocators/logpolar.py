@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from homunculus.allocators.acuity import E0, acuity_cells
+from homunculus.allocators.acuity import E0, OVERSAMPLE, acuity_cells
 from homunculus.allocators.frame import Request, best, fill
 from homunculus.allocators.offgrid import ring_points
 from homunculus.cells import Selection
@@ -28,7 +28,7 @@ def logpolar(
     fovea: float = 0.0,
     e0: float = E0,
     degrees: float = PAGE_DEGREES,
-    oversample: float = 2.0,
+    oversample: float = OVERSAMPLE,
     offgrid: bool = False,
 ) -> Tensor | Selection:
     """16 rings x 17 sectors around the fixation (272 bins) and the fixation itself, the best cell of each.
@@ -40,7 +40,8 @@ def logpolar(
     `e0` the constant of M(e), `degrees` the height of the page. `rings` and `sectors` set the bins; other budgets than
     273 keep the proportion of 16 to 17. `offgrid` centres patches exactly on the ring points instead.
     """
-    rings, sectors = _bins(request.budget, rings, sectors)
+    central = round(request.budget * fovea)  # tokens that need no bin
+    rings, sectors = _bins(max(1, request.budget - central), rings, sectors)
     if radius not in RADII or not alpha > 0 or not 0 <= beta <= 10:
         raise InputError(
             f"radius must be one of {', '.join(RADII)}, alpha above 0 and beta from 0 to 10, "
@@ -54,10 +55,8 @@ def logpolar(
     strength = strength / strength.amax(1, keepdim=True).clamp(min=1e-300)
     rho = RADII[radius](at.e * (1 + beta * strength), alpha)
     bins = _fraction(rho, at.there, rings) * sectors + _sector(at.angle, sectors)
-    chosen = at.best_of_each(bins, rings * sectors) | at.fixated
-    if fovea > 0:
-        chosen = chosen | best(-at.e, (request.quota * fovea).round().long(), at.there & at.fine, request.most)
-    return at.finish(chosen)
+    kept = at.fixated | best(-at.e, (request.quota * fovea).round().long(), at.there & at.fine, central)
+    return at.finish(at.best_of_each(torch.where(kept, rings * sectors, bins), rings * sectors), kept)
 
 
 RADII = {
@@ -94,21 +93,22 @@ class Compact:
         return best(-away, torch.ones_like(self.request.quota), inside, 1)
 
     def best_of_each(self, bins: Tensor, count: int) -> Tensor:
-        """Mask [B, M] of the most relevant cell in each of `count` bins; ties in tree order."""
-        bins = torch.where(self.there, bins, count)
+        """Mask [B, M] of the most relevant cell in each of `count` bins; bin `count` is none; ties in tree order."""
+        inside = self.there & (bins < count)
+        bins = torch.where(inside, bins, count)
         top = self.relevance.new_full((len(bins), count + 1), -torch.inf)
         top = top.scatter_reduce(1, bins, self.relevance, "amax")
-        ties = self.there & (self.relevance == top.gather(1, bins))
+        ties = inside & (self.relevance == top.gather(1, bins))
         place = torch.arange(bins.shape[1], device=bins.device).expand_as(bins)
         place = torch.where(ties, place, bins.shape[1])
         first = torch.full_like(top, bins.shape[1], dtype=torch.long).scatter_reduce(1, bins, place, "amin")
         return ties & (place == first.gather(1, bins))
 
-    def finish(self, chosen: Tensor, score: Tensor | None = None) -> Tensor:
-        """Trim or fill up the chosen cells to the quota by score (the relevance), the fixated one first. [B, N]"""
+    def finish(self, chosen: Tensor, kept: Tensor, score: Tensor | None = None) -> Tensor:
+        """Trim or fill up the chosen cells to the quota by score (the relevance); those `kept` come first. [B, N]"""
         request, score = self.request, self.relevance if score is None else score
-        score = torch.where(self.fixated, torch.inf, score)
-        chosen = best(score, request.quota, chosen, request.most)
+        score = torch.where(kept, torch.inf, score)
+        chosen = best(score, request.quota, chosen | kept, request.most)
         room = request.quota - chosen.sum(1, keepdim=True)
         chosen = chosen | best(score, room, self.there & ~chosen, request.most)
         slot = torch.where(chosen, self.index, request.tree.size)  # the unchosen share one slot that is thrown away

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from homunculus.allocators.acuity import E0, acuity_cells
+from homunculus.allocators.acuity import E0, OVERSAMPLE, acuity_cells
 from homunculus.allocators.frame import Request
 from homunculus.allocators.logpolar import Compact
 from homunculus.errors import InputError
@@ -21,7 +21,7 @@ def pseudo_logpolar(
     *,
     centres: Tensor | None = None,
     degrees: float = PAGE_DEGREES,
-    oversample: float = 2.0,
+    oversample: float = OVERSAMPLE,
     temperature: float = 0.1,
 ) -> Tensor:
     """The best cell of each learned bin, bins recentred on the fixation; one bin a token unless told.
@@ -38,7 +38,7 @@ def pseudo_logpolar(
     at = Compact(request, cells, e)
     place = at.offset / pixels_per_degree(request.tree, degrees)[..., None]  # [B, M, 2]
     bins = assignment_logits(place, centres, temperature).argmax(2)
-    return at.finish(at.best_of_each(bins, len(centres)) | at.fixated)
+    return at.finish(at.best_of_each(bins, len(centres)), at.fixated)
 
 
 def start_centres(bins: int = 272, fovea: float = 0.25, fovea_radius: float = 1.5, radius: float = 14.0) -> Tensor:

@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor
 
-from homunculus.allocators.acuity import E0, acuity_cells
+from homunculus.allocators.acuity import E0, OVERSAMPLE, acuity_cells
 from homunculus.allocators.frame import Request, best
 from homunculus.allocators.logpolar import Compact
 from homunculus.errors import InputError
@@ -19,7 +19,7 @@ def vortex(
     turns: float = 8.0,
     e0: float = E0,
     degrees: float = PAGE_DEGREES,
-    oversample: float = 2.0,
+    oversample: float = OVERSAMPLE,
 ) -> Tensor:
     """The cells that lie nearest to a logarithmic spiral which winds `turns` times from the fixation outward.
 
@@ -34,4 +34,4 @@ def vortex(
     outmost = rho.where(at.there, rho.new_zeros(())).amax(1, keepdim=True).clamp(min=1e-300)
     winding = turns * rho.where(at.there, outmost) / outmost - at.angle / (2 * math.pi)
     nearness = -(winding - winding.round()).abs()
-    return at.finish(best(nearness, request.quota, at.there, request.most) | at.fixated, nearness)
+    return at.finish(best(nearness, request.quota, at.there, request.most), at.fixated, nearness)
