@@ -41,7 +41,8 @@ def logpolar(
     273 keep the proportion of 16 to 17. `offgrid` centres patches exactly on the ring points instead.
     """
     central = round(request.budget * fovea)  # tokens that need no bin
-    rings, sectors = _bins(max(1, request.budget - central), rings, sectors)
+    gazes = request.fixation.shape[1]  # each has its own bins
+    rings, sectors = _bins(max(1, (request.budget - central) // gazes), rings, sectors)
     if radius not in RADII or not alpha > 0 or not 0 <= beta <= 10:
         raise InputError(
             f"radius must be one of {', '.join(RADII)}, alpha above 0 and beta from 0 to 10, "
@@ -54,9 +55,10 @@ def logpolar(
     strength = at.relevance.clamp(min=0)
     strength = strength / strength.amax(1, keepdim=True).clamp(min=1e-300)
     rho = RADII[radius](at.e * (1 + beta * strength), alpha)
-    bins = _fraction(rho, at.there, rings) * sectors + _sector(at.angle, sectors)
+    bins = (at.gaze * rings + _fraction(rho, at.there, rings)) * sectors + _sector(at.angle, sectors)
     kept = at.fixated | best(-at.e, (request.quota * fovea).round().long(), at.there & at.fine, central)
-    return at.finish(at.best_of_each(torch.where(kept, rings * sectors, bins), rings * sectors), kept)
+    count = gazes * rings * sectors
+    return at.finish(at.best_of_each(torch.where(kept, count, bins), count), kept)
 
 
 RADII = {
@@ -69,7 +71,8 @@ class Compact:
     """The cells of a cut without the rest of the tree: a few hundred entries a row instead of thousands.
 
     Shape:
-        index, e, relevance, angle, there [B, M]; `there` is False behind the last cell of a row.
+        index, e, relevance, angle, there [B, M]; `there` is False behind the last cell of a row; `gaze` [B, M] is the
+        nearest fixation, `offset` [B, M, 2] the way from it in pixels.
     """
 
     def __init__(self, request: Request, cells: Tensor, e: Tensor) -> None:
@@ -77,7 +80,9 @@ class Compact:
         self.index = cells.clamp(min=0)
         self.e = torch.where(self.there, e.gather(1, self.index), torch.inf)
         self.relevance = torch.where(self.there, request.relevance.gather(1, self.index), -torch.inf)
-        self.offset = self._from_nearest_fixation()  # [B, M, 2] pixels
+        offsets = request.tree.centre[self.index][:, :, None] - request.fixation[:, None]  # [B, M, F, 2]
+        self.gaze = offsets.square().sum(3).argmin(2)
+        self.offset = offsets.gather(2, self.gaze[..., None, None].expand(-1, -1, 1, 2))[:, :, 0]
         self.angle = torch.atan2(self.offset[..., 1], self.offset[..., 0])
 
     @property
@@ -87,10 +92,13 @@ class Compact:
 
     @property
     def fixated(self) -> Tensor:
-        """The one cell of the cut in which the (first) fixation lies."""
-        away = (self.request.tree.centre[self.index] - self.request.fixation[:, :1]).abs().amax(2)
+        """The cell of the cut in which each fixation lies."""
+        away = self.offset.abs().amax(2)
         inside = self.there & (away <= self.request.tree.span[self.index] / 2)
-        return best(-away, torch.ones_like(self.request.quota), inside, 1)
+        one, found = torch.ones_like(self.request.quota), torch.zeros_like(inside)
+        for gaze in range(self.request.fixation.shape[1]):
+            found = found | best(-away, one, inside & (self.gaze == gaze), 1)
+        return found
 
     def best_of_each(self, bins: Tensor, count: int) -> Tensor:
         """Mask [B, M] of the most relevant cell in each of `count` bins; bin `count` is none; ties in tree order."""
@@ -114,12 +122,6 @@ class Compact:
         slot = torch.where(chosen, self.index, request.tree.size)  # the unchosen share one slot that is thrown away
         mask = chosen.new_zeros(len(chosen), request.tree.size + 1).scatter(1, slot, True)[:, :-1]
         return fill(request, mask, request.relevance)
-
-    def _from_nearest_fixation(self) -> Tensor:
-        centre = self.request.tree.centre[self.index]
-        offsets = centre[:, :, None] - self.request.fixation[:, None]  # [B, M, F, 2]
-        nearest = offsets.square().sum(3).argmin(2)[..., None, None].expand(-1, -1, 1, 2)
-        return offsets.gather(2, nearest)[:, :, 0]
 
 
 def _bins(budget: int, rings: int | None, sectors: int | None) -> tuple[int, int]:

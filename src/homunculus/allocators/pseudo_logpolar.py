@@ -30,15 +30,16 @@ def pseudo_logpolar(
     of nearest centre, distance counted in the size of the bin; at `temperature` 0.1 that is all the softmax leaves.
     The cells are those of a cut that follows M(e), `oversample` times as many as tokens, the page `degrees` high.
     """
-    centres = start_centres(max(1, request.budget - 1)) if centres is None else centres
+    gazes = request.fixation.shape[1]  # each has its own bins
+    centres = start_centres(max(1, request.budget // gazes - 1)) if centres is None else centres
     centres = torch.as_tensor(centres).detach().to(request.relevance)
     if centres.ndim != 2 or centres.shape[1] != 2 or not len(centres) or not bool(torch.isfinite(centres).all()):
         raise InputError(f"centres must be finite numbers [bins, 2] in degrees, got {list(centres.shape)}")
     cells, e = acuity_cells(request, oversample, degrees=degrees)
     at = Compact(request, cells, e)
     place = at.offset / pixels_per_degree(request.tree, degrees)[..., None]  # [B, M, 2]
-    bins = assignment_logits(place, centres, temperature).argmax(2)
-    return at.finish(at.best_of_each(bins, len(centres)), at.fixated)
+    bins = at.gaze * len(centres) + assignment_logits(place, centres, temperature).argmax(2)
+    return at.finish(at.best_of_each(bins, gazes * len(centres)), at.fixated)
 
 
 def start_centres(bins: int = 272, fovea: float = 0.25, fovea_radius: float = 1.5, radius: float = 14.0) -> Tensor:
