@@ -25,7 +25,6 @@ from homunculus.image import MAX_PIXELS
 
 app = typer.Typer(
     help="A fixed budget of visual tokens, spent where the question looks.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -33,20 +32,32 @@ app = typer.Typer(
 out, err = Console(highlight=False, soft_wrap=True), Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+# Typer's own word for a wrong command line; it has no public name in all versions that we allow
+UsageError: Any = typer.BadParameter.__mro__[1]
+
+
 def main() -> None:
     """Run the command line; wrong input ends in one sentence and exit code 2."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))  # the exit code, or None
+    except UsageError as error:
+        _complain(f"{error.format_message().rstrip('.')}; see homunculus --help")
     except (InputError, ImageError) as error:
         _complain(error)
-        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+    sys.exit(2)
 
 
 @app.callback(invoke_without_command=True)
-def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+def _first(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
     if version:
         out.print(__version__)
-        raise typer.Exit
+    elif context.invoked_subcommand is None:
+        out.print(context.get_help(), markup=False)
 
 
 @app.command()
@@ -178,7 +189,7 @@ def _plain(text: str) -> str:
     return text.replace("[", "\\[")
 
 
-def _complain(error: Exception) -> None:
+def _complain(error: Exception | str) -> None:
     err.print(f"[bold red]homunculus:[/bold red] {_plain(str(error))}")
 
 

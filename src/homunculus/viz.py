@@ -28,10 +28,10 @@ def picture(glance: Glance) -> Image.Image:
     _draw_fixations(page, glance)
     stacked = size[0] > 2 * size[1]
     width = max(size[0] if stacked else 2 * size[0] + MARGIN, 720)
-    caption, legend = _caption(glance, width), _legend(glance)
+    caption, legend = _caption(glance, width), _laid_out(_legend(glance), width)
     top = MARGIN + LINE * len(caption) + MARGIN // 2
     below = top + (2 * (size[1] + LINE) if stacked else size[1] + LINE)
-    sheet = Image.new("RGB", (width + 2 * MARGIN, below + LINE * len(legend) + MARGIN), PAPER)
+    sheet = Image.new("RGB", (width + 2 * MARGIN, below + LINE * (legend[-1][1] + 1) + MARGIN // 2), PAPER)
     draw = ImageDraw.Draw(sheet)
     for i, line in enumerate(caption):
         draw.text((MARGIN, MARGIN + i * LINE), line, INK if i < len(caption) - 1 else FAINT, _font(18 if i else 20))
@@ -39,10 +39,10 @@ def picture(glance: Glance) -> Image.Image:
     for place, panel in zip(places, (page, seen), strict=True):
         sheet.paste(panel, place)
         draw.rectangle((place[0] - 1, place[1] - 1, place[0] + size[0], place[1] + size[1]), outline=FAINT)
-    for i, (colour, text) in enumerate(legend):
-        y = below + i * LINE
-        draw.rectangle((MARGIN, y, MARGIN + 16, y + 16), outline=colour, width=3)
-        draw.text((MARGIN + 26, y - 2), text, FAINT, _font(16))
+    for x, row, colour, text in legend:
+        y = below + row * LINE
+        draw.rectangle((MARGIN + x, y, MARGIN + x + 16, y + 16), outline=colour, width=3)
+        draw.text((MARGIN + x + 24, y - 2), text, FAINT, _font(16))
     return sheet
 
 
@@ -104,9 +104,20 @@ def _legend(glance: Glance) -> list[tuple[str, str]]:
     rows = []
     for level in levels.unique().tolist():
         count, span = int((levels == level).sum()), glance.selection.cell * 2**level
-        name = f"level {level:.3g}"
-        rows.append((_colour(level), f"{name}: {count} tokens, each from {span:.4g} x {span:.4g} pixels"))
+        rows.append((_colour(level), f"level {level:.3g}: {count} cells of {span:.4g} px"))
     return rows
+
+
+def _laid_out(legend: list[tuple[str, str]], width: int) -> list[tuple[int, int, str, str]]:
+    """Entries from left to right, in as many rows as the width asks for: x, row, colour, text."""
+    placed, x, row = [], 0, 0
+    for colour, text in legend:
+        takes = 24 + round(_font(16).getlength(text)) + MARGIN
+        if x and x + takes > width:
+            x, row = 0, row + 1
+        placed.append((x, row, colour, text))
+        x += takes
+    return placed
 
 
 def _colour(level: float) -> str:

@@ -1,0 +1,160 @@
+"""The command line as a person uses it: files out, one sentence when something is wrong, exit codes."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+import homunculus as hm
+from homunculus import cli
+
+
+def run(monkeypatch, capsys, *arguments: object) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["homunculus", *map(str, arguments)])
+    try:
+        cli.main()
+        code = 0
+    except SystemExit as stop:
+        code = stop.code or 0
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def homunculus(monkeypatch, capsys):
+    return lambda *arguments: run(monkeypatch, capsys, *arguments)
+
+
+@pytest.fixture
+def file(page, tmp_path):
+    page.save(tmp_path / "page.png")
+    return tmp_path / "page.png"
+
+
+def test_look_writes_picture_and_json_and_says_where(homunculus, file, tmp_path):
+    code, out, err = homunculus(
+        "look",
+        file,
+        "What is at the top?",
+        "--budget",
+        100,
+        "--png",
+        tmp_path / "look.png",
+        "--json",
+        tmp_path / "look.json",
+    )
+    assert code == 0 and err == ""
+    assert "100 tokens" in out and str(tmp_path / "look.png") in out and str(tmp_path / "look.json") in out
+    assert json.loads((tmp_path / "look.json").read_text())["budget"] == 100
+    assert (tmp_path / "look.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_json_on_standard_output_is_json_alone(homunculus, file):
+    code, out, err = homunculus(
+        "look", file, "", "--json", "-", "-a", "dag", "-k", 30, "-r", "saliency", "--fixation", "5,9"
+    )
+    data = json.loads(out)
+    assert code == 0 and len(data["tokens"]) == 30 and data["allocator"] == "dag" and data["fixations"] == [[5.0, 9.0]]
+    assert "30 tokens" in err
+
+
+def test_options_reach_the_allocator(homunculus, file):
+    def levels(*more: str) -> list[int]:
+        code, out, _ = homunculus("look", file, "", "-a", "pyramid", "-k", 40, "--json", "-", *more)
+        assert code == 0
+        return sorted(token["level"] for token in json.loads(out)["tokens"])
+
+    assert levels("-o", "split=(1, 0, 0, 0)") == [0] * 40 != levels()
+    assert levels("-o", "split=auto") != levels()
+
+
+def test_several_images_get_their_own_files(homunculus, file, page, tmp_path):
+    (tmp_path / "more").mkdir()
+    page.save(tmp_path / "more" / "page.png")
+    page.save(tmp_path / "other.png")
+    code, _, _ = homunculus(
+        "look",
+        file,
+        tmp_path / "other.png",
+        tmp_path / "more" / "page.png",
+        "top",
+        "-k",
+        9,
+        "--json",
+        tmp_path / "out.json",
+    )
+    names = sorted(p.name for p in tmp_path.glob("out*.json"))
+    assert code == 0 and names == ["out-1-page.json", "out-3-page.json", "out-other.json"]
+
+
+def test_a_corrupt_image_among_others_is_named_and_loses_none(homunculus, file, page, tmp_path):
+    (tmp_path / "broken.png").write_bytes(file.read_bytes()[:1500])
+    page.save(tmp_path / "last.png")
+    code, out, err = homunculus(
+        "look", file, tmp_path / "broken.png", tmp_path / "last.png", "", "--json", tmp_path / "o.json"
+    )
+    assert code == 2 and "broken.png" in err and err.count("\n") == 1
+    assert (tmp_path / "o-page.json").exists() and (tmp_path / "o-last.json").exists() and out.count("273 tokens") == 2
+
+
+WRONG = [
+    (["look", "missing.png", "x"], "missing.png"),
+    (["look", ".", "x"], "folder|directory"),
+    (["look", "{text}", "x"], "no image"),
+    (["look", "{page}", "x", "-k", "0"], "budget must be"),
+    (["look", "{page}", "x", "-k", "-4"], "budget must be"),
+    (["look", "{page}", "x", "-a", "gird"], "no allocator 'gird'"),
+    (["look", "{page}", "x", "-r", "gird"], "no relevance 'gird'"),
+    (["look", "{page}", "x", "-o", "fovea"], "NAME=VALUE"),
+    (["look", "{page}", "x", "-o", "fovea=2"], "fovea must be"),
+    (["look", "{page}", "x", "-o", "fovea=wide"], "fovea of foveated must be float"),
+    (["look", "{page}", "x", "-o", "fovae=1"], "no option 'fovae'"),
+    (["look", "{page}", "x", "--fixation", "here"], "fixation is written X,Y"),
+    (["look", "{page}", "x", "--fixation", "-5,2"], "lies outside"),
+    (["look", "{page}", "x", "--page", "3"], "1 page"),
+    (["look", "{page}", "x", "--max-pixels", "100"], "--max-pixels"),
+    (["look", "{page}", "x", "--cell", "0"], "cell must be"),
+    (["look", "{page}", "x", "--png", "no/such/folder.png"], "no folder"),
+    (["look", "{page}", "x", "--png", "look.xyz"], "ending"),
+    (["look", "{page}"], "a question is missing"),
+    (["look"], "Missing argument"),
+    (["look", "{page}", "x", "--nonsense"], "No such option"),
+    (["look", "{page}", "x", "-k", "many"], "valid integer"),
+    (["allocators", "gird"], "no allocator 'gird'"),
+    (["stare"], "No such command"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=lambda v: v if isinstance(v, str) else " ".join(v))
+def test_wrong_input_is_one_sentence_and_exit_code_2(homunculus, file, tmp_path, arguments, message):
+    (tmp_path / "text.png").write_text("no picture at all")
+    code, out, err = homunculus(*(a.format(page=file, text=tmp_path / "text.png") for a in arguments))
+    assert code == 2 and out == ""
+    assert re.search(message, err) and err.startswith("homunculus: ") and err.count("\n") == 1
+
+
+def test_help_teaches(homunculus):
+    code, out, _ = homunculus("look", "--help")
+    assert code == 0 and 'homunculus look page.png "What is the total?"' in out and "--budget" in out
+    code, out, _ = homunculus("--version")
+    assert code == 0 and out.strip() == hm.__version__
+
+
+def test_allocators_are_listed_and_described(homunculus):
+    code, out, _ = homunculus("allocators")
+    assert code == 0 and all(name in out for name in hm.list_allocators())
+    code, out, _ = homunculus("allocators", "logpolar")
+    assert code == 0 and "rings = None" in out and "offgrid = False" in out and "16 rings" in out
+    code, out, _ = homunculus("allocators", "grid")
+    assert code == 0 and "no options" in out
+
+
+def test_it_runs_as_a_program_without_colours_when_piped(file):
+    run = subprocess.run([sys.executable, "-m", "homunculus.cli", "look", file, "top"], capture_output=True, text=True)
+    assert run.returncode == 0 and "273 tokens" in run.stdout and "\x1b" not in run.stdout
+    run = subprocess.run(
+        [sys.executable, "-m", "homunculus.cli", "look", "x.png", "top"], capture_output=True, text=True
+    )
+    assert run.returncode == 2 and run.stderr == "homunculus: x.png does not exist\n"

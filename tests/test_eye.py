@@ -1,0 +1,214 @@
+"""An image and a question in, a glance out: what users call, on real files."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import homunculus as hm
+from homunculus.errors import BatchError, ImageError, InputError
+
+
+def test_the_public_names_are_there():
+    for name in (
+        "CellTree",
+        "Selection",
+        "allocate",
+        "list_allocators",
+        "list_relevances",
+        "Eye",
+        "Glance",
+        "load_image",
+    ):
+        assert name in hm.__all__ and hasattr(hm, name)
+    assert {"foveated", "dag", "uniform", "pseudo-logpolar"} <= set(hm.list_allocators()) and len(
+        hm.list_allocators()
+    ) == 14
+    assert hm.list_relevances() == ["information", "saliency", "query", "opponent"]
+
+
+@pytest.mark.parametrize("allocator", hm.list_allocators())
+def test_every_allocator_looks_and_its_json_says_what_the_design_says(allocator, page, tmp_path):
+    glance = hm.Eye(allocator, budget=120).look(page, "What is the total at the bottom right?")
+    glance.save(tmp_path / "look.json")
+    data = json.loads((tmp_path / "look.json").read_text())
+    assert set(data) == {"image", "question", "allocator", "budget", "fixations", "coverage", "tokens"}
+    assert data["image"] == {"width": 700, "height": 960} and data["allocator"] == allocator and data["budget"] == 120
+    assert 0 < data["coverage"] <= 1 and len(data["fixations"][0]) == 2
+    assert len(data["tokens"]) == 120 if allocator != "uniform" else 100 < len(data["tokens"]) <= 120
+    for token in data["tokens"]:
+        x0, y0, x1, y1 = token["box"]
+        assert 0 <= x0 < x1 <= 700 and 0 <= y0 < y1 <= 960 and token["relevance"] >= 0 and token["level"] >= 0
+    assert glance.patches().shape == (len(data["tokens"]), 3, 32, 32)
+    assert glance.reconstruct().shape == (3, 960, 700)
+
+
+def test_the_words_of_the_question_move_the_gaze(page):
+    eye = hm.Eye()
+    places = {
+        "What is in the top left corner?": (0.25, 0.2),
+        "Who stamped it at the bottom right?": (0.85, 0.9),
+        "What does the header say?": (0.5, 0.1),
+    }
+    for question, (x, y) in places.items():
+        at = eye.look(page, question).fixations[0] / torch.tensor([700, 960])
+        assert abs(float(at[0]) - x) < 0.45 and abs(float(at[1]) - y) < 0.2
+
+
+def test_fixations_can_be_told_counted_or_centred(page):
+    eye = hm.Eye(budget=64)
+    assert eye.look(page, fixation="centre").fixations.tolist() == [[350.0, 480.0]]
+    assert eye.look(page, fixation=(10, 20)).fixations.tolist() == [[10.0, 20.0]]
+    assert eye.look(page, fixation=[(10, 20), (600, 900)]).fixations.tolist() == [[10.0, 20.0], [600.0, 900.0]]
+    assert eye.look(page, fixations=3).fixations.unique(dim=0).shape == (3, 2)
+    for wrong in ("middle", (1, 2, 3), 7):
+        with pytest.raises(InputError, match="fixation must be"):
+            eye.look(page, fixation=wrong)
+    with pytest.raises(InputError, match="lies outside its 700 x 960"):
+        eye.look(page, fixation=(9999, 5))
+
+
+def test_files_pdf_arrays_and_tensors_give_the_same_look(page, tmp_path):
+    eye = hm.Eye(budget=64)
+    expected = eye.look(page, "the footer").selection.boxes
+    page.save(tmp_path / "page.png")
+    array = np.asarray(page)
+    for source in (tmp_path / "page.png", str(tmp_path / "page.png"), array, torch.tensor(array).permute(2, 0, 1)):
+        assert torch.equal(eye.look(source, "the footer").selection.boxes, expected)
+    page.save(tmp_path / "page.pdf", resolution=72)
+    glance = eye.look(tmp_path / "page.pdf", "the footer", dpi=72)
+    assert (glance.tree.width, glance.tree.height) == (700, 960)
+
+
+def test_a_list_gives_each_what_it_gives_alone_and_mixed_sizes_are_fine(page):
+    eye = hm.Eye("dag", budget=80)
+    images = [page, page.resize((300, 200)), page.rotate(90, expand=True)]
+    together = eye.look(images, ["top left", "", "footer"])
+    for image, question, glance in zip(images, ["top left", "", "footer"], together, strict=True):
+        alone = eye.look(image, question)
+        assert torch.equal(glance.selection.indices, alone.selection.indices)
+        assert torch.equal(glance.fixations, alone.fixations)
+
+
+def test_a_corrupt_file_among_others_is_named_and_loses_none_of_them(page, tmp_path):
+    page.save(tmp_path / "a.png")
+    (tmp_path / "broken.png").write_bytes((tmp_path / "a.png").read_bytes()[:2000])
+    page.save(tmp_path / "c.png")
+    files = [tmp_path / "a.png", tmp_path / "broken.png", tmp_path / "c.png"]
+    with pytest.raises(BatchError, match=r"1 of 3 images failed.*broken\.png") as caught:
+        hm.Eye(budget=50).look(files, "What is it?")
+    results = caught.value.results
+    assert isinstance(results[1], ImageError)
+    assert results[0].selection.boxes.shape == results[2].selection.boxes.shape == (1, 50, 4)
+    with pytest.raises(BatchError, match="image 2 of 2"):
+        hm.Eye().look([page, np.full((4, 4), np.nan)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"allocator": "gaze"}, "no allocator 'gaze'"),
+        ({"relevance": "magic"}, "no relevance 'magic'"),
+        ({"budget": 0}, "budget must be a whole number of at least 1, got 0"),
+        ({"budget": 1.5}, "budget must be"),
+        ({"cell": 0}, "cell must be"),
+        ({"levels": -1}, "levels must be"),
+        ({"fovae": 0.3}, "no option 'fovae'"),
+        ({"allocator": "atlas", "segmenter": "scissors"}, "scissors"),
+    ],
+)
+def test_a_wrong_eye_says_so_in_one_sentence(arguments, message, page):
+    with pytest.raises(InputError, match=message):
+        hm.Eye(**arguments).look(page)
+
+
+def test_questions_must_be_text_and_as_many_as_images(page):
+    with pytest.raises(InputError, match="text"):
+        hm.Eye().look(page, 5)
+    with pytest.raises(InputError, match="question must be one text or a text for each of the 2 images"):
+        hm.Eye().look([page, page], ["one", "two", "three"])
+
+
+@pytest.mark.parametrize("size", [(1, 1), (30_000, 3), (2, 5_000), (33, 31)])
+@pytest.mark.parametrize("allocator", ["foveated", "uniform", "frequency", "atlas"])
+def test_extreme_shapes_can_be_looked_at_and_drawn(size, allocator, tmp_path):
+    rng = np.random.default_rng(0)
+    image = Image.fromarray(rng.integers(0, 255, (size[1], size[0], 3), dtype=np.uint8))
+    glance = hm.Eye(allocator).look(image, "the first row")
+    assert glance.selection.boxes.shape[1] <= min(273, glance.tree.size)
+    glance.save(tmp_path / "look.png")
+    assert Image.open(tmp_path / "look.png").width >= 720
+
+
+@pytest.mark.parametrize("mode", ["L", "1", "P", "RGBA", "LA", "CMYK", "I;16"])
+def test_every_kind_of_pixel_can_be_looked_at(mode, page, tmp_path):
+    small = page.resize((200, 300))
+    image = (
+        small.convert("L").convert("I").point(lambda v: v * 256).convert("I;16")
+        if mode == "I;16"
+        else small.convert(mode)
+    )
+    path = tmp_path / ("page.tif" if mode == "CMYK" else "page.png")
+    image.save(path)
+    assert hm.Eye(budget=20).look(path).selection.boxes.shape == (1, 20, 4)
+
+
+def test_the_picture_shows_page_and_reconstruction_side_by_side(page, tmp_path):
+    glance = hm.Eye(budget=64).look(page, "What is the heading?")
+    glance.save(tmp_path / "look.png")
+    picture = np.asarray(Image.open(tmp_path / "look.png").convert("RGB")).astype(int)
+    assert picture.shape[1] > 1.4 * picture.shape[0] * 700 / 960
+    gaze = (np.abs(picture - np.array([0xE4, 0x00, 0x7C])).sum(2) < 30).sum()
+    assert gaze > 50, "the fixation is not marked"
+    with pytest.raises(InputError, match=r"ending '\.doc'"):
+        glance.save(tmp_path / "look.doc")
+    with pytest.raises(InputError, match="no folder"):
+        glance.save(tmp_path / "nowhere" / "look.png")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["look.png"], "unfinished files are left behind"
+
+
+def test_a_free_look_ignores_no_question(page):
+    assert hm.Eye(budget=30).look(page).question == ""
+    assert torch.equal(hm.Eye(budget=30).look(page).selection.boxes, hm.Eye(budget=30).look(page, "").selection.boxes)
+
+
+def test_cost_grows_with_the_pixels_and_not_faster():
+    eye = hm.Eye()
+    seconds = []
+    for side in (1024, 2048, 4096):
+        pixels = torch.randint(0, 256, (3, side, side), dtype=torch.uint8)
+        eye.look(pixels)
+        times = []
+        for _ in range(3):
+            start = time.perf_counter()
+            eye.look(pixels)
+            times.append(time.perf_counter() - start)
+        seconds.append(min(times))
+    assert seconds[2] / seconds[1] < 4 * 1.5 and seconds[2] / seconds[0] < 16 * 1.5, seconds
+
+
+MEMORY = """
+import resource, sys
+import homunculus as hm
+glance = hm.Eye().look(sys.argv[1], "What is at the top left?", max_pixels=200_000_000)
+assert glance.selection.boxes.shape == (1, 273, 4) and glance.tree.width * glance.tree.height == 100_000_000
+glance.save(sys.argv[2])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_a_100_megapixel_image_stays_under_2_gb(tmp_path):
+    rng = np.random.default_rng(0)
+    tile = rng.integers(0, 255, (500, 500, 3), dtype=np.uint8)
+    Image.fromarray(np.tile(tile, (20, 20, 1))).save(tmp_path / "large.jpg", quality=60)
+    run = subprocess.run(
+        [sys.executable, "-c", MEMORY, tmp_path / "large.jpg", tmp_path / "look.png"], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) * 1024 < 2e9
+    assert (tmp_path / "look.png").exists()

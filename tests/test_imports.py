@@ -1,0 +1,56 @@
+"""The core stands on torch and numpy alone, and nothing flows backwards."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import homunculus
+
+ROOT = Path(homunculus.__file__).parent
+CORE = ["errors", "pyramid", "cells", "relevance", "fixation", "allocators", "tokens", "positions"]
+
+
+def files_of(part: str) -> list[Path]:
+    return sorted((ROOT / part).rglob("*.py")) if (ROOT / part).is_dir() else [ROOT / f"{part}.py"]
+
+
+def imports_of(file: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file.name} imports relatively"
+            found |= {f"{node.module}.{name.name}" for name in node.names}
+    return found
+
+
+@pytest.mark.parametrize("part", CORE)
+def test_the_core_imports_torch_and_numpy_only(part):
+    assert files_of(part)
+    for file in files_of(part):
+        for name in imports_of(file):
+            package = name.split(".")[0]
+            assert package in {"torch", "numpy", "homunculus"} or package in sys.stdlib_module_names, (file.name, name)
+            if package == "homunculus" and name.count("."):
+                assert name.split(".")[1] in CORE, f"{file.name} reaches out of the core: {name}"
+
+
+ORDER = ["errors", "pyramid", "cells", "relevance", "fixation", "allocators", "tokens", "positions", "eye"]
+
+
+@pytest.mark.parametrize("part", ORDER)
+def test_nothing_flows_backwards(part):
+    later = ORDER[ORDER.index(part) + 1 :]
+    for file in files_of(part):
+        for name in imports_of(file):
+            if name.startswith("homunculus."):
+                assert name.split(".")[1] not in later, f"{file.name} imports {name}"
+
+
+def test_the_whole_package_has_no_star_imports_and_no_file_that_does_not_fit_in_the_head():
+    for file in ROOT.rglob("*.py"):
+        text = file.read_text()
+        assert "import *" not in text and text.count("\n") <= 450, file.name
