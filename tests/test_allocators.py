@@ -115,7 +115,7 @@ def test_the_batched_rule_chooses_what_its_plain_loop_chooses(name, height, widt
     relevance = torch.rand(2, tree.size, dtype=torch.float64, generator=generator) ** 3
     fixation = torch.rand(2, 2, dtype=torch.float64, generator=generator) * torch.tensor([width, height])
     fast = allocate(name, tree, relevance, budget, fixation)
-    slow = loops.select(name, tree, relevance.tolist(), budget, fixation.tolist())
+    slow = loops.select(name, tree, relevance, budget, fixation)
     if name == "uniform":
         torch.testing.assert_close(fast.boxes[0], torch.tensor(slow[0], dtype=torch.float64))
     else:

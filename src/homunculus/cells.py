@@ -9,7 +9,7 @@ Axis legend, here and everywhere: B images, N cells of the tree, K chosen cells,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -104,6 +104,7 @@ class CellTree:
         self.fine_counts = [cells[0] for cells in per_image]
         self.root_counts = [cells[-1] for cells in per_image]
         self._copies: dict[torch.device, CellTree] = {}
+        self._layouts: dict[Hashable, Tensor] = {}
 
     def __len__(self) -> int:
         return self.size
@@ -198,8 +199,7 @@ class CellTree:
     @cached_property
     def box(self) -> Tensor:
         """x0, y0, x1, y1 in pixels, cut off at the border of the image: [N, 4], in a bucket [B, N, 4]."""
-        every = torch.arange(self.size, device=self.device).expand(self.rows, -1)
-        boxes = self.boxes(every)
+        boxes = self._cut_off(torch.arange(self.size, device=self.device).expand(self.rows, -1))
         return boxes if self.rows > 1 else boxes[0]
 
     # -- one entry per image and cell; the first axis is 1 unless the tree is a bucket --------------------------
@@ -237,6 +237,21 @@ class CellTree:
         below = self.children
         return (self.valid[:, below.clamp(min=0)] & (below >= 0)).sum(2) * self.valid  # [B, N]
 
+    @cached_property
+    def split_price(self) -> Tensor:
+        """Tokens that it costs to put each cell's children in its place; 0 where an image has no such cell. [B, N]"""
+        return (self.child_count - 1).clamp(min=0)
+
+    def layout(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
+        """A tensor that depends on the tree alone, made when first asked for by this key."""
+        if key not in self._layouts:
+            self._layouts[key] = make()
+        return self._layouts[key]
+
+    def only_valid(self, values: Tensor, otherwise: float) -> Tensor:
+        """Values [B, N] with something else where an image has no such cell; a tree of one size has them all."""
+        return values if self.rows == 1 else torch.where(self.valid, values, otherwise)
+
     # -- moving between cells, levels and pixels ---------------------------------------------------------------
 
     def at(self, level: int) -> slice:
@@ -250,10 +265,14 @@ class CellTree:
     def boxes(self, indices: Tensor) -> Tensor:
         """Boxes [B, K, 4] of the cells `indices` [B, K], inside each image; zeros where the index is -1."""
         there = indices.clamp(min=0)
-        span = self.span[there]
-        low = torch.stack((self.column[there], self.row[there]), 2) * span[..., None]  # [B, K, 2]
-        high = torch.minimum(low + span[..., None], self.sizes.flip(1)[:, None])
-        return torch.cat((low, high), 2) * (indices >= 0)[..., None]
+        boxes = self.box[there] if self.rows == 1 else self._cut_off(there)
+        return boxes * (indices >= 0)[..., None]
+
+    def _cut_off(self, indices: Tensor) -> Tensor:
+        """Boxes of cells [B, K] cut off at the border of each image. [B, K, 4]"""
+        span = self.span[indices][..., None]
+        low = torch.stack((self.column[indices], self.row[indices]), 2) * span  # [B, K, 2]
+        return torch.cat((low, torch.minimum(low + span, self.sizes.flip(1)[:, None])), 2)
 
     def locate(self, points: Tensor, level: int = 0) -> Tensor:
         """Index of the cell of a level in which each point lies: points [B, F, 2] as x, y -> [B, F]."""
@@ -281,7 +300,7 @@ class CellTree:
 
     def subtree_max(self, values: Tensor) -> Tensor:
         """For each cell the largest value in the tree below it, itself included (a Hi-Z pyramid). [B, N] -> [B, N]"""
-        values = torch.where(self.valid, values, -torch.inf)
+        values = self.only_valid(values, -torch.inf)
         maps = [self.grid(values, 0)]
         for l in range(1, self.levels):
             pooled = F.max_pool2d(maps[-1][:, None], 2, ceil_mode=True)[:, 0]
@@ -324,9 +343,8 @@ class Selection:
     def of(cls, tree: CellTree, indices: Tensor) -> Selection:
         """The selection of tree cells `indices` [B, K]; -1 marks the tail of a row that has fewer."""
         there = indices >= 0
-        levels = torch.where(there, tree.level[indices.clamp(min=0)], 0)
-        sizes = tree.sizes.expand(len(indices), 2)
-        return cls(tree.boxes(indices), levels, indices, there, sizes, tree.cell)
+        levels = tree.level[indices.clamp(min=0)] * there
+        return cls(tree.boxes(indices), levels, indices, there, tree.sizes.expand(len(indices), 2), tree.cell)
 
     def __len__(self) -> int:
         return len(self.boxes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from math import isfinite
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -74,6 +75,7 @@ def rule(name: str) -> Callable[..., Tensor | Selection]:
     return RULES[name]
 
 
+@cache
 def options_of(name: str) -> dict[str, inspect.Parameter]:
     """The options that an allocator takes beyond tree, relevance, budget and fixation."""
     parameters = inspect.signature(rule(name)).parameters
@@ -140,10 +142,9 @@ def _request(tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor | 
     if tree.rows not in (1, len(relevance)):
         raise InputError(f"the tree was made for {tree.rows} images, the relevance has {len(relevance)} rows")
     tree = tree.to(relevance.device)
-    relevance = torch.where(tree.valid, relevance.detach().double(), 0)
-    wrong = ~torch.isfinite(relevance)
-    if bool(wrong.any()):
-        b, n = wrong.nonzero()[0].tolist()
+    relevance = tree.only_valid(relevance.detach().double(), 0)
+    if not bool(torch.isfinite(relevance.sum())) and not bool((finite := torch.isfinite(relevance)).all()):
+        b, n = (~finite).nonzero()[0].tolist()
         raise InputError(f"relevance must be finite, got {relevance[b, n].item()} at row {b}, cell {n}")
     if fixation is None:
         return Request(tree, relevance, looking.peak(tree, relevance), budget)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from homunculus.allocators.frame import Request, as_whole, best, fill
-from homunculus.allocators.seats import seats, worth_of
+from homunculus.allocators.seats import seats, top_of_each, worth_of
 from homunculus.cells import CellTree
 from homunculus.errors import InputError
 
@@ -26,18 +26,19 @@ def atlas(request: Request, *, segments: Tensor | Sequence[Tensor] | None = None
     there = tree.valid[:, here].expand(len(request.relevance), -1)
     value = torch.where(there, request.weight[:, here], 0)
     if segments is None:
-        mean = worth_of(torch.zeros_like(there, dtype=torch.long), value, there, 1) / there.sum(1, keepdim=True)
-        label = (as_whole(value) > mean).long()
+        total, cells = worth_of(torch.zeros_like(there, dtype=torch.long), value, there, 1)
+        label = (as_whole(value) > total / cells).long()
     else:
         label = labels_of_cells(tree, segments, len(value))
-    worth = worth_of(label, value, there, int(label.max()) + 1)  # [B, S]
-    cells = torch.zeros_like(worth).scatter_add(1, label, there.double())
+    worth, cells = worth_of(label, value, there, int(label.max()) + 1)  # [B, S]
     total = worth.sum(1, keepdim=True)
     front = (worth * cells.sum(1, keepdim=True) >= total * cells) & (cells > 0)  # at least as relevant as the mean
     share = ((worth * front).sum(1, keepdim=True) / total).clamp(LEAST, MOST)
     among = there & front.gather(1, label)
+    tokens = (share * request.quota).round().long()
+    quota = seats(worth * front, cells * front, tokens, request.most, largest=request.most, one_each=True)
     mask = torch.zeros_like(request.relevance, dtype=torch.bool)
-    mask[:, here] = seats(request, label, worth, (share * request.quota).round().long(), among, one_each=True)
+    mask[:, here] = top_of_each(label, request.relevance[:, here], quota, among)
     return fill(request, mask | _background(request, mask, there & ~among), request.relevance)
 
 

@@ -32,13 +32,11 @@ def partition(request: Request, priority: Tensor) -> Tensor:
     tree, inner = request.tree, request.tree.inner
     roots = tree.roots.expand_as(priority)
     order = priority[:, :inner].argsort(dim=1, descending=True, stable=True)
-    there = tree.valid[:, :inner].expand_as(order).gather(1, order)
-    price = (tree.child_count - 1)[:, :inner].expand_as(order).gather(1, order)
+    price = tree.split_price[:, :inner].expand_as(order).gather(1, order)
     room = request.quota - roots.sum(1, keepdim=True)
-    fits = there & (torch.where(there, price, 0).cumsum(1) <= room)
     split = torch.zeros_like(roots)
-    split[:, :inner] = split[:, :inner].scatter(1, order, fits)
-    born = roots | (split[:, tree.parent.clamp(min=0)] & (tree.parent >= 0))
+    split[:, :inner] = split[:, :inner].scatter(1, order, price.cumsum(1) <= room)
+    born = roots | split[:, tree.parent.clamp(min=0)]  # a root's clamped parent does not matter: it is born anyway
     mask = born & ~split & tree.valid
     if request.budget < max(tree.root_counts):
         mask = torch.where(room < 0, best(priority, request.quota, roots, request.most), mask)

@@ -58,9 +58,12 @@ def best(score: Tensor, count: Tensor, among: Tensor, most: int) -> Tensor:
     top = score.topk(min(most, score.shape[1]), dim=1).values
     threshold = top.gather(1, (count - 1).clamp(0, top.shape[1] - 1))  # [B, 1]
     threshold = torch.where(count > 0, threshold, torch.inf)
-    above, ties = score > threshold, (score == threshold) & among
+    chosen = (score >= threshold) & among
+    if not score.is_cuda and not bool((chosen.sum(1, keepdim=True) > count).any()):
+        return chosen  # no ties at the threshold, as a rule; a GPU is not made to wait for the answer
+    above = score > threshold
     room = count - above.sum(1, keepdim=True)
-    return above | (ties & (ties.cumsum(1) <= room))
+    return above | (chosen & ((chosen & ~above).cumsum(1) <= room))
 
 
 def fill(request: Request, mask: Tensor, score: Tensor) -> Tensor:

@@ -121,7 +121,8 @@ class Compact:
         chosen = chosen | best(score, room, self.there & ~chosen, request.most)
         slot = torch.where(chosen, self.index, request.tree.size)  # the unchosen share one slot that is thrown away
         mask = chosen.new_zeros(len(chosen), request.tree.size + 1).scatter(1, slot, True)[:, :-1]
-        return fill(request, mask, request.relevance)
+        enough = chosen.shape[1] - 2 >= request.budget and request.budget <= min(request.tree.fine_counts)
+        return mask if enough else fill(request, mask, request.relevance)
 
 
 def _bins(budget: int, rings: int | None, sectors: int | None) -> tuple[int, int]:

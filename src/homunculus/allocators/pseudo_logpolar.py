@@ -60,9 +60,12 @@ def assignment_logits(place: Tensor, centres: Tensor, temperature: float) -> Ten
     """
     if not temperature > 0:
         raise InputError(f"temperature must be above 0, got {temperature!r}")
-    size = centres.square().sum(1).sqrt() + E0
-    away = place.square().sum(-1, keepdim=True) + centres.square().sum(1) - 2 * place @ centres.T
-    return -away / (size * size * temperature)
+    squared = centres.square().sum(1)
+    scale = -1 / ((squared.sqrt() + E0).square() * temperature)  # [bins]
+    # |p - c|^2 = |p|^2 - 2 p c + |c|^2 as one product
+    features = torch.cat((place, place.square().sum(-1, keepdim=True), torch.ones_like(place[..., :1])), -1)
+    weights = torch.stack((-2 * centres[:, 0], -2 * centres[:, 1], torch.ones_like(squared), squared)) * scale
+    return features @ weights
 
 
 class PseudoLogPolar(nn.Module):

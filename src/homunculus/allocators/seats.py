@@ -1,8 +1,8 @@
-"""Sharing tokens between groups of cells in proportion to what each group is worth, in one sort.
+"""Sharing tokens between groups of cells in proportion to what each group is worth.
 
-The j-th best cell of a group (j = 1, 2, ...) gets the key `worth / (2 j - 1)`; the highest keys win. That is the
-Sainte-Lague rule by which parliaments share out seats: as close to proportional as whole seats can be, no group
-gets more than it has cells, and no rounding is left to repair.
+The j-th token of a group (j = 1, 2, ...) competes with `worth / (2 j - 1)`; the highest win. That is the Sainte-Lague
+rule by which parliaments share out seats: as close to proportional as whole seats can be, no group gets more than it
+has cells, and no rounding is left to repair.
 """
 
 from __future__ import annotations
@@ -10,7 +10,57 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from homunculus.allocators.frame import Request, as_whole, best
+from homunculus.allocators.frame import as_whole, best
+
+
+def worth_of(group: Tensor, value: Tensor, among: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """Summed value >= 0 of each group (where a row has none at all, the number of cells), and its number of cells.
+
+    group, value, among [B, n] -> float64 [B, groups], whole [B, groups]
+    """
+    zero = torch.zeros(len(value), groups, dtype=torch.long, device=value.device)
+    total = zero.scatter_add(1, group, as_whole(torch.where(among, value, 0)))
+    cells = zero.scatter_add(1, group, among.long())
+    return torch.where(total.sum(1, keepdim=True) > 0, total, cells).double(), cells
+
+
+def seats(worth: Tensor, cells: Tensor, count: Tensor, most: int, largest: int, one_each: bool = False) -> Tensor:
+    """How many of `count` [B, 1] tokens each group gets; `one_each` serves every group first. [B, groups]
+
+    worth, cells [B, groups]; ties go to the first group. `most` bounds count from above, `largest` the cells.
+    """
+    share = worth / worth.sum(1, keepdim=True).clamp(min=1e-300)
+    # No group wins more than this, unless another one runs out of cells: it keeps the table of keys small.
+    reach = share * (count + worth.shape[1] / 2) + 1.5
+    if not worth.is_cuda and bool((reach < cells).all()):
+        largest = int(reach.max())
+    j = torch.arange(min(most, largest), device=worth.device)
+    key = share[..., None] / (2 * j + 1)  # [B, groups, j]
+    if one_each:
+        key = key + 2.0 * (j == 0)  # shares are at most 1
+    won = best(key.flatten(1), count, (j < cells[..., None]).flatten(1), most)
+    return won.unflatten(1, key.shape[1:]).sum(2)
+
+
+def top_of_each(group: Tensor, score: Tensor, quota: Tensor, among: Tensor, members: Tensor | None = None) -> Tensor:
+    """Mask [B, n] of the quota [B, groups] best cells of each group; ties in tree order.
+
+    `members` [b, groups, M], b either B or 1, lays out groups of like size so that each finds its own threshold, which
+    spares a sort of all cells; with ties at a threshold the sort decides after all.
+    """
+    groups = quota.shape[1]
+    if members is not None and not score.is_cuda:  # a GPU sorts faster than it can be asked about ties
+        own = score.gather(1, members.clamp(min=0).expand(len(score), -1, -1).flatten(1)).unflatten(
+            1, members.shape[1:]
+        )
+        top = torch.where(members >= 0, own, -torch.inf).topk(max(1, int(quota.max())), dim=2).values
+        least = top.gather(2, (quota - 1).clamp(min=0)[..., None])[..., 0].masked_fill(quota == 0, torch.inf)
+        chosen = (score >= least.gather(1, group)) & among
+        if torch.equal(chosen.sum(1), quota.sum(1)):
+            return chosen
+    group = torch.where(among, group, groups)  # those who take no part form a group behind the others
+    none = torch.zeros_like(quota[:, :1])
+    return rank_in_group(group, score, groups + 1) < torch.cat((quota, none), 1).gather(1, group)
 
 
 def rank_in_group(group: Tensor, score: Tensor, groups: int) -> Tensor:
@@ -23,27 +73,13 @@ def rank_in_group(group: Tensor, score: Tensor, groups: int) -> Tensor:
     return torch.empty_like(order).scatter_(1, order, place)
 
 
-def worth_of(group: Tensor, value: Tensor, among: Tensor, groups: int) -> Tensor:
-    """Summed value >= 0 of each group; where all values of a row are zero, its number of cells. float64 [B, groups]"""
-    zero = torch.zeros(len(value), groups, dtype=torch.long, device=value.device)
-    total = zero.scatter_add(1, group, as_whole(torch.where(among, value, 0)))
-    cells = zero.scatter_add(1, group, among.long())
-    return torch.where(total.sum(1, keepdim=True) > 0, total, cells).double()
-
-
-def seats(
-    request: Request, group: Tensor, worth: Tensor, count: Tensor, among: Tensor, one_each: bool = False
-) -> Tensor:
-    """Mask [B, n0] of the fine cells that win a token: `count` [B, 1] a row, shared in proportion to worth [B, G].
-
-    group [B, n0] is each fine cell's group; cells not `among` take no part; `one_each` serves every group first.
-    """
-    groups = worth.shape[1]
-    relevance = request.relevance[:, request.tree.at(0)]
-    group = torch.where(among, group, groups)  # those who take no part form a group behind the others
-    place = rank_in_group(group, relevance, groups + 1)
-    share = torch.cat((worth / worth.sum(1, keepdim=True).clamp(min=1e-300), worth.new_zeros(len(worth), 1)), 1)
-    key = share.expand(len(group), -1).gather(1, group) / (2 * place + 1)
-    if one_each:
-        key = key + 2.0 * (place == 0)  # shares are at most 1
-    return best(key, count, among, request.most)
+def members_of(group: Tensor, among: Tensor, groups: int) -> Tensor:
+    """The cells of each group in tree order, -1 behind the last: group, among [b, n] -> [b, groups, M]."""
+    group = torch.where(among, group, groups)
+    found, order = group.sort(dim=1, stable=True)
+    first = torch.searchsorted(found, torch.arange(groups + 1, device=group.device).expand(len(group), -1).contiguous())
+    most = int(first.diff(dim=1).max())
+    slot = torch.arange(group.shape[1], device=group.device) - first.gather(1, found) + found * most
+    slot = torch.where(found < groups, slot, groups * most)
+    laid = order.new_full((len(group), groups * most + 1), -1).scatter_(1, slot, order)
+    return laid[:, :-1].unflatten(1, (groups, most))

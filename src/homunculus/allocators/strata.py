@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from homunculus.allocators.frame import Request, as_whole, fill
-from homunculus.allocators.seats import seats, worth_of
+from homunculus.allocators.seats import members_of, seats, top_of_each, worth_of
 from homunculus.allocators.wording import Wording, per_image
 from homunculus.cells import CellTree
 from homunculus.errors import InputError
@@ -21,10 +21,13 @@ def stratified(request: Request, *, strata: int | tuple[int, int] = 4) -> Tensor
 
     `strata` is the number along both sides, or (rows, columns).
     """
-    rows, columns = (strata, strata) if isinstance(strata, int) else strata
+    tree, (rows, columns) = request.tree, (strata, strata) if isinstance(strata, int) else strata
     if min(rows, columns) < 1:
         raise InputError(f"strata must be at least 1 along each side, got {strata!r}")
-    return _serve(request, torch.tensor([[rows, columns]], device=request.tree.device), rows * columns)
+    shape = torch.tensor([[rows, columns]], device=tree.device)
+    group = tree.layout(("stratum", rows, columns), lambda: stratum_of(tree, shape))
+    members = tree.layout(("strata", rows, columns), lambda: _members(tree, group, rows * columns))
+    return _serve(request, group, members)
 
 
 def adaptive_stratified(request: Request, *, question: str | Sequence[str] = "") -> Tensor:
@@ -32,7 +35,8 @@ def adaptive_stratified(request: Request, *, question: str | Sequence[str] = "")
 
     `question` is one text for all images or one for each; see `strata_for`.
     """
-    return _serve(request, strata_for(request, per_image(question, len(request.relevance))), MOST * MOST)
+    group = stratum_of(request.tree, strata_for(request, per_image(question, len(request.relevance))))
+    return _serve(request, group, _members(request.tree, group, MOST * MOST))
 
 
 def strata_for(request: Request, questions: Sequence[str]) -> Tensor:
@@ -60,14 +64,21 @@ def stratum_of(tree: CellTree, strata: Tensor) -> Tensor:
     return r * across + c
 
 
-def _serve(request: Request, strata: Tensor, groups: int) -> Tensor:
+def _members(tree: CellTree, group: Tensor, groups: int) -> Tensor:
+    return members_of(group, tree.valid[:, tree.at(0)].expand_as(group), groups)
+
+
+def _serve(request: Request, group: Tensor, members: Tensor) -> Tensor:
+    """The best cells of each stratum: group [b, n0] and members [b, strata, M] with b either B or 1."""
     tree, here = request.tree, request.tree.at(0)
     among = tree.valid[:, here].expand(len(request.relevance), -1)
-    group = stratum_of(tree, strata).expand_as(among)
+    group = group.expand_as(among)
+    worth, cells = worth_of(group, request.weight[:, here], among, members.shape[1])
+    quota = seats(worth, cells, request.quota, request.most, members.shape[2], one_each=True)
     mask = torch.zeros_like(request.relevance, dtype=torch.bool)
-    worth = worth_of(group, request.weight[:, here], among, groups)
-    mask[:, here] = seats(request, group, worth, request.quota, among, one_each=True)
-    return fill(request, mask, request.relevance)
+    mask[:, here] = top_of_each(group, request.relevance[:, here], quota, among, members)
+    enough = request.budget <= min(tree.fine_counts)  # then the strata have taken every token
+    return mask if enough else fill(request, mask, request.relevance)
 
 
 def _spread(profile: Tensor) -> Tensor:

@@ -1,0 +1,52 @@
+# Two commands on a fresh machine with Python 3.11 or newer: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help setup demo test check bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    look at the example page, write out/look.png and out/look.json"
+	@echo "make test    run the tests"
+	@echo "make check   ruff and mypy"
+	@echo "make bench   time the allocators and the look, write results/*.json"
+	@echo "make setup   everything that tests, checks and benchmarks need, in $(VENV)"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# what `make demo` needs
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing into $(VENV), which takes a minute or two the first time"
+	$(PIP) torch
+	$(PIP) --editable .
+	@touch $@
+
+# what everything else needs
+$(VENV)/.setup: $(VENV)/.installed
+	$(PIP) --editable ".[dev]"
+	@touch $@
+
+setup: $(VENV)/.setup
+
+demo: $(VENV)/.installed
+	@mkdir -p out
+	$(BIN)/homunculus look examples/invoice.png "What is the invoice number at the top right?" \
+		--png out/look.png --json out/look.json
+
+test: $(VENV)/.setup
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.setup
+	$(BIN)/python benchmarks/allocators.py
+	$(BIN)/python benchmarks/look.py
+
+clean:
+	rm -rf $(VENV) out build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
