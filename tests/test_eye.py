@@ -212,3 +212,14 @@ def test_a_100_megapixel_image_stays_under_2_gb(tmp_path):
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) * 1024 < 2e9
     assert (tmp_path / "look.png").exists()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("allocator", hm.list_allocators())
+def test_a_tensor_on_the_gpu_is_looked_at_there(allocator, page):
+    pixels = hm.load_image(page)
+    here, there = (hm.Eye(allocator, budget=120).look(p, "the footer") for p in (pixels, pixels.cuda()))
+    assert there.selection.boxes.is_cuda and there.patches().is_cuda
+    torch.testing.assert_close(there.relevance.cpu(), here.relevance, rtol=1e-3, atol=1e-4)
+    assert there.selection.boxes.shape == here.selection.boxes.shape
+    assert there.reconstruct().shape == (3, 960, 700) and there.picture().width > 720
