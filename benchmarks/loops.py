@@ -237,7 +237,7 @@ def vortex(cells, relevance, budget, fixation):
 
 
 def pseudo_logpolar(cells, relevance, budget, fixation):
-    bins = max(1, budget - 1)
+    bins = min(max(1, budget - 1), 1024)
     inside = round(bins * 0.25)
     centres = []
     for j in range(bins):

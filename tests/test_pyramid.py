@@ -3,12 +3,10 @@
 import math
 import sys
 import warnings
+from typing import Any
 
-import kornia
 import numpy as np
-import pyrtools
 import pytest
-import skimage.transform
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
@@ -180,7 +178,7 @@ def test_gaussian_is_antialiased_interpolation_inside(h: int, w: int) -> None:
 @pytest.mark.parametrize("shape", [(1, 1, 8, 8), (2, 3, 20, 34), (1, 2, 64, 6)])
 def test_binomial_kernel_is_kornia_pyrdown(shape: tuple[int, ...]) -> None:
     x = noise(*shape)
-    theirs = kornia.geometry.transform.pyrdown(x, border_type="replicate")
+    theirs = pytest.importorskip("kornia.geometry.transform").pyrdown(x, border_type="replicate")
     torch.testing.assert_close(gaussian(x, 2, BINOMIAL)[1], theirs, rtol=0, atol=1e-5)
 
 
@@ -195,7 +193,7 @@ def test_default_kernel_is_near_skimage_pyramid_reduce(shape: tuple[int, int], s
     x = noise(*shape, dtype=torch.float64)
     for _ in range(smoother):
         x = double(x, (2 * x.shape[0], 2 * x.shape[1]))
-    theirs = skimage.transform.pyramid_reduce(x.numpy(), sigma=1 / math.sqrt(2), mode="reflect")
+    theirs = pytest.importorskip("skimage.transform").pyramid_reduce(x.numpy(), sigma=1 / math.sqrt(2), mode="reflect")
     assert relative(halve(x)[2:-2, 2:-2], torch.from_numpy(theirs)[2:-2, 2:-2]) < tolerance
 
 
@@ -365,13 +363,14 @@ class _CentredGrid:
         return (np.arange(count) - (count - 1) // 2) / ((count - 1) / 2)
 
 
-def pyrtools_pyramid(x: Tensor, levels: int, orientations: int) -> pyrtools.pyramids.SteerablePyramidFreq:
+def pyrtools_pyramid(x: Tensor, levels: int, orientations: int) -> Any:
+    pyramids = pytest.importorskip("pyrtools.pyramids")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pyrtools.pyramids.SteerablePyramidFreq(x.numpy(), height=levels, order=orientations - 1)
+        return pyramids.SteerablePyramidFreq(x.numpy(), height=levels, order=orientations - 1)
 
 
-def pyrtools_parts(theirs: pyrtools.pyramids.SteerablePyramidFreq, levels: int) -> list[Tensor]:
+def pyrtools_parts(theirs: Any, levels: int) -> list[Tensor]:
     bands = [np.stack([theirs.pyr_coeffs[l, b] for b in range(theirs.num_orientations)]) for l in range(levels)]
     residuals = theirs.pyr_coeffs["residual_highpass"], theirs.pyr_coeffs["residual_lowpass"]
     return [torch.from_numpy(part) for part in (residuals[0], *bands, residuals[1])]
@@ -382,6 +381,7 @@ def pyrtools_parts(theirs: pyrtools.pyramids.SteerablePyramidFreq, levels: int) 
 def test_steerable_is_pyrtools_band_by_band(
     shape: tuple[int, int], orientations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("pyrtools.pyramids")
     x = noise(*shape, dtype=torch.float64)
     if shape[0] % 2 or shape[1] % 2:
         # By name: the attribute of the package is the class, which hides its module.

@@ -144,7 +144,8 @@ def test_offgrid_points_are_exactly_as_many_distinct_boxes_inside_the_image(heig
     selection = allocate("logpolar", tree, torch.rand(1, tree.size), budget, fixation, offgrid=True)
     boxes = selection.boxes[0]
     assert selection.indices is None and len(boxes) == min(budget, tree.size)
-    assert len({tuple(box) for box in boxes.tolist()}) == len(boxes)
+    assert selection.mask.all()
+    assert len({(*box, l) for box, l in zip(boxes.tolist(), selection.levels[0].tolist(), strict=True)}) == len(boxes)
     assert (boxes[:, :2] >= 0).all() and (boxes[:, 2] <= width).all() and (boxes[:, 3] <= height).all()
     assert (boxes[:, 2:] > boxes[:, :2]).all()
     assert (selection.levels[0].diff() <= 0).all(), "not coarse to fine"

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
-import pypdfium2 as pdfium
 import torch
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
@@ -223,7 +222,7 @@ def _reason(error: Exception) -> str:
         return "is no image of a known format, or is cut short: save it as PNG, JPEG, WebP, TIFF or PDF"
     if isinstance(error, MemoryError):
         return "does not fit in memory: make it smaller first"
-    if isinstance(error, pdfium.PdfiumError) and "password" in detail.lower():
+    if type(error).__name__ == "PdfiumError" and "password" in detail.lower():
         return "is protected by a password: save a copy without one"
     return f"is damaged or cut short ({detail}): copy, download or export it again"
 
@@ -240,6 +239,8 @@ def _without_frames(error: ImageError | InputError) -> ImageError | InputError:
 def _from_pdf(data: bytes, request: _Request) -> torch.Tensor:  # uint8 [3, H, W]
     if b"%%EOF" not in data:  # PDFium repairs what it can, and would show half a page without a word
         raise ImageError(f"{request.name} is a PDF without its end mark %%EOF: copy or download it again")
+    import pypdfium2 as pdfium  # only who opens a PDF waits for it
+
     with _PDFIUM_LOCK, contextlib.closing(pdfium.PdfDocument(data)) as document:
         document.init_forms()  # without it, filled-in fields stay empty
         request.check_page(len(document))

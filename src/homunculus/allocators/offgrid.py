@@ -54,16 +54,24 @@ def _rings(request: Request, rings: int, sectors: int, alpha: float, degrees: fl
 
 
 def _first_distinct(request: Request, boxes: Tensor, levels: Tensor, there: Tensor) -> Selection:
-    """The first `quota` boxes [B, P, 4] of each row that are there and repeat no earlier one, in tree order."""
-    same = (boxes[:, :, None] == boxes[:, None]).all(3) & there[:, None]  # [B, P, P]
-    there = there & ~same.tril(-1).any(2)
+    """The first `quota` patches [B, P] of each row that are there and repeat no earlier one, in tree order."""
+    patch = torch.cat((boxes, levels.double()[..., None]), 2)  # at the border cells of two levels can share a box
+    order = _sorted_by([*patch.unbind(2)], there)  # equal patches side by side, the earliest first
+    lined = patch.gather(1, order[..., None].expand_as(patch))
+    repeats = torch.zeros_like(there)
+    repeats[:, 1:] = (lined[:, 1:] == lined[:, :-1]).all(2)
+    there = there & ~torch.zeros_like(there).scatter(1, order, repeats)
     chosen = there & (there.cumsum(1) <= request.quota)
-    order = torch.where(chosen, boxes[..., 0], torch.inf).argsort(dim=1, stable=True)
-    for key in (boxes[..., 1], -levels.double()):
-        key = torch.where(chosen, key, torch.inf)
-        order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
-    order = order[:, : request.most]
+    order = _sorted_by([boxes[..., 0], boxes[..., 1], -levels.double()], chosen)[:, : request.most]
     mask = chosen.gather(1, order)
     boxes = boxes.gather(1, order[..., None].expand(-1, -1, 4)) * mask[..., None]
     levels = torch.where(mask, levels.gather(1, order), 0)
     return Selection(boxes, levels, None, mask, request.tree.sizes.expand(len(boxes), -1), request.tree.cell)
+
+
+def _sorted_by(keys: list[Tensor], there: Tensor) -> Tensor:
+    """Places [B, P] sorted by the last key first, those not there behind all others."""
+    order = torch.arange(there.shape[1], device=there.device).expand_as(there)
+    for key in keys:
+        order = order.gather(1, torch.where(there, key, torch.inf).gather(1, order).argsort(dim=1, stable=True))
+    return order

@@ -13,6 +13,8 @@ from homunculus.allocators.logpolar import Compact
 from homunculus.errors import InputError
 from homunculus.fixation import PAGE_DEGREES, pixels_per_degree
 
+MOST_BINS = 1024  # that a budget gets unless told; further tokens go to the most relevant cells
+TABLE = 1 << 22  # entries of distances worked on at a time
 GOLDEN = math.pi * (3 - math.sqrt(5))
 
 
@@ -24,21 +26,24 @@ def pseudo_logpolar(
     oversample: float = OVERSAMPLE,
     temperature: float = 0.1,
 ) -> Tensor:
-    """The best cell of each learned bin, bins recentred on the fixation; one bin a token unless told.
+    """The best cell of each learned bin, bins recentred on the fixation; one bin a token, up to 1,024.
 
     `centres` [M, 2] are x, y in degrees from the fixation, as `PseudoLogPolar` learns them. Every cell goes to the bin
     of nearest centre, distance counted in the size of the bin; at `temperature` 0.1 that is all the softmax leaves.
     The cells are those of a cut that follows M(e), `oversample` times as many as tokens, the page `degrees` high.
     """
     gazes = request.fixation.shape[1]  # each has its own bins
-    centres = start_centres(max(1, request.budget // gazes - 1)) if centres is None else centres
+    if centres is None:
+        centres = start_centres(min(max(1, request.budget // gazes - 1), MOST_BINS))
     centres = torch.as_tensor(centres).detach().to(request.relevance)
     if centres.ndim != 2 or centres.shape[1] != 2 or not len(centres) or not bool(torch.isfinite(centres).all()):
         raise InputError(f"centres must be finite numbers [bins, 2] in degrees, got {list(centres.shape)}")
     cells, e = acuity_cells(request, oversample, degrees=degrees)
     at = Compact(request, cells, e)
     place = at.offset / pixels_per_degree(request.tree, degrees)[..., None]  # [B, M, 2]
-    bins = at.gaze * len(centres) + assignment_logits(place, centres, temperature).argmax(2)
+    some = max(1, TABLE // (len(place) * len(centres)))  # bounds the memory of large budgets
+    nearest = [assignment_logits(part, centres, temperature).argmax(2) for part in place.split(some, dim=1)]
+    bins = at.gaze * len(centres) + torch.cat(nearest, 1)
     return at.finish(at.best_of_each(bins, gazes * len(centres)), at.fixated)
 
 
