@@ -22,13 +22,27 @@ from homunculus.files import replacing
 from machine import machine
 
 CUTS = ("dag", "foveated", "frequency")
-LIMITS = {name: 4.0 if name in CUTS else 10.0 for name in list_allocators()}  # ms a batch on two cores
 FASTER = {"stratified": 30, "logpolar": 30}  # than the loop
 
 
 def median_ms(call: Callable[[], object], repeat: int, device: str) -> float:
     for _ in range(3):
         call()
+    return statistics.median(times_ms(call, repeat, device))
+
+
+def against_loop(
+    fast: Callable[[], object], loop: Callable[[], object], repeat: int, device: str
+) -> tuple[float, float]:
+    """Medians of both, taken in turns, so that a busy moment of the machine meets both alike."""
+    ours, theirs = [], []
+    for _ in range(9):
+        ours += times_ms(fast, repeat, device)
+        theirs += times_ms(loop, 1, "cpu")
+    return statistics.median(ours), statistics.median(theirs)
+
+
+def times_ms(call: Callable[[], object], repeat: int, device: str) -> list[float]:
     times = []
     for _ in range(repeat):
         if device == "cuda":
@@ -42,7 +56,19 @@ def median_ms(call: Callable[[], object], repeat: int, device: str) -> float:
             begin = time.perf_counter()
             call()
             times.append((time.perf_counter() - begin) * 1e3)
-    return statistics.median(times)
+    return times
+
+
+def with_context(tree: CellTree, batch: int, device: str) -> dict[str, tuple[str, dict[str, object]]]:
+    """The rules once more with what the eye gives them beyond relevance: band energies, segments, the question."""
+    generator = torch.Generator().manual_seed(1)
+    energy = torch.rand(batch, tree.size, 4, generator=generator).to(device)
+    segments = torch.randint(0, 96, (batch, *tree.shapes[0]), generator=generator).to(device)
+    return {
+        "dag + error": ("dag", {"error": energy[..., 0]}),
+        "frequency + energy": ("frequency", {"energy": energy, "question": "What is written here?"}),
+        "atlas + segments": ("atlas", {"segments": segments}),
+    }
 
 
 def measure(args: argparse.Namespace) -> list[dict[str, object]]:
@@ -52,20 +78,22 @@ def measure(args: argparse.Namespace) -> list[dict[str, object]]:
         generator = torch.Generator().manual_seed(0)
         relevance = torch.rand(args.batch, tree.size, generator=generator).to(args.device)
         fixation = (torch.rand(args.batch, 2, generator=generator) * side).double().to(args.device)
+        cases = {name: (name, {}) for name in list_allocators()} | with_context(tree, args.batch, args.device)
         for budget in args.budgets:
-            for name in list_allocators():
+            for label, (name, options) in cases.items():
                 case = (name, tree, relevance, budget, fixation)
-                ms = median_ms(partial(allocate, *case), args.repeat, args.device)
+                ms = median_ms(partial(allocate, *case, **options), args.repeat, args.device)
                 row = {
-                    "allocator": name,
+                    "allocator": label,
                     "side": side,
                     "cells": tree.size,
                     "budget": budget,
                     "batch": args.batch,
                     "ms": ms,
                 }
-                if (side, budget) == (2048, 273):
-                    row["loop_ms"] = median_ms(partial(loops.allocate, *case), 5, "cpu")
+                if (side, budget) == (2048, 273) and not options:
+                    loop = partial(loops.allocate, *case)
+                    row["ms"], row["loop_ms"] = against_loop(partial(allocate, *case), loop, args.repeat, args.device)
                 rows.append(row)
     return rows
 
@@ -78,20 +106,24 @@ def report(rows: list[dict[str, object]], args: argparse.Namespace) -> bool:
     )
     print(f"{'':20}" + "".join(f"{f'{side}/{budget}':>10}" for side, budget in cases) + f"{'loop':>10}{'faster':>9}")
     good = True
-    for name in list_allocators():
-        mine = {(r["side"], r["budget"]): r for r in rows if r["allocator"] == name}
-        line = f"{name:20}" + "".join(f"{mine[case]['ms']:10.2f}" for case in cases)
-        row = mine.get((2048, 273))
-        if row:
-            ratio = row["loop_ms"] / row["ms"]
-            within = args.device != "cpu" or (row["ms"] <= LIMITS[name] and ratio >= FASTER.get(name, 0))
-            good &= within
-            line += f"{row['loop_ms']:10.1f}{ratio:8.0f}x" + ("" if within else "  above its limit")
+    for label in dict.fromkeys(r["allocator"] for r in rows):
+        mine = {(r["side"], r["budget"]): r for r in rows if r["allocator"] == label}
+        line = f"{label:20}" + "".join(f"{mine[case]['ms']:10.2f}" for case in cases)
+        row = mine.get((2048, 273), {})
+        if "loop_ms" in row:
+            line += f"{row['loop_ms']:10.1f}{row['loop_ms'] / row['ms']:8.0f}x"
+        if row and args.device == "cpu" and not _within(label, row):
+            good, line = False, line + "  misses its limit"
         print(line)
     if args.device == "cpu":
         print("\nlimits at 2048/273 on two cores: 4 ms for " + ", ".join(CUTS) + ", 10 ms for the others;")
         print("stratified and logpolar at least 30x faster than their loops: " + ("all met" if good else "NOT all met"))
     return good
+
+
+def _within(label: str, row: dict[str, object]) -> bool:
+    fast = row["ms"] <= (4.0 if label.split()[0] in CUTS else 10.0)
+    return fast and (label not in FASTER or row["loop_ms"] / row["ms"] >= FASTER[label])
 
 
 def main() -> None:

@@ -318,10 +318,10 @@ def adaptive_stratified(cells, relevance, budget, fixation):
 def atlas(cells, relevance, budget, fixation):
     budget = min(budget, len(cells.level))
     values = whole(relevance, cells.fine)
-    total = sum(values.values()) or len(cells.fine)
+    total = sum(values.values())
     groups: dict[int, list[int]] = {}
     for i in cells.fine:
-        groups.setdefault(int(values[i] > total / len(cells.fine)), []).append(i)
+        groups.setdefault(int(values[i] * len(cells.fine) > total), []).append(i)
     worth = worths(cells, relevance, groups)
     total = float(sum(worth.values()))
     front = {g for g in groups if float(worth[g]) * len(cells.fine) >= total * len(groups[g])}

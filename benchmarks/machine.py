@@ -11,10 +11,10 @@ import torch
 
 
 def machine(device: str) -> dict[str, object]:
-    """Processor, device, threads, versions and commit."""
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=Path(__file__).parent, capture_output=True, text=True
-    ).stdout.strip()
+    """Processor, device, threads, versions and commit (of a copy without its history: as the environment's COMMIT says)."""
+    describe = ["git", "describe", "--always", "--dirty"]
+    known = subprocess.run(describe, cwd=Path(__file__).parent, capture_output=True, text=True).stdout.strip()
+    commit = known or os.environ.get("COMMIT", "unknown")
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -22,7 +22,7 @@ def machine(device: str) -> dict[str, object]:
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
         "torch": torch.__version__,
         "python": platform.python_version(),
-        "commit": commit or "unknown",
+        "commit": commit,
     }
 
 

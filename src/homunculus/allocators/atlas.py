@@ -23,14 +23,14 @@ def atlas(request: Request, *, segments: Tensor | Sequence[Tensor] | None = None
     share of the relevance, within 25 and 90 %; each segment gets its part by its summed relevance.
     """
     tree, here = request.tree, request.tree.at(0)
-    there = tree.valid[:, here].expand(len(request.relevance), -1)
-    value = torch.where(there, request.weight[:, here], 0)
+    there, value = tree.valid[:, here].expand(len(request.relevance), -1), request.weight[:, here]
     if segments is None:
-        total, cells = worth_of(torch.zeros_like(there, dtype=torch.long), value, there, 1)
-        label = (as_whole(value) > total / cells).long()
+        whole = as_whole(value)
+        label = (whole * there.sum(1, keepdim=True) > whole.sum(1, keepdim=True)).long()  # above the mean
     else:
         label = labels_of_cells(tree, segments, len(value))
-    worth, cells = worth_of(label, value, there, int(label.max()) + 1)  # [B, S]
+    cells = label.new_zeros(len(label), int(label.max()) + 1).scatter_add_(1, label, there.long())  # [B, S]
+    worth = worth_of(label, value, cells)
     total = worth.sum(1, keepdim=True)
     front = (worth * cells.sum(1, keepdim=True) >= total * cells) & (cells > 0)  # at least as relevant as the mean
     share = ((worth * front).sum(1, keepdim=True) / total).clamp(LEAST, MOST)

@@ -18,5 +18,5 @@ def dag(request: Request, *, error: Tensor | None = None, detail: float = 1.0) -
     """
     if not 0 <= detail <= 8:
         raise InputError(f"detail must be from 0 to 8, got {detail!r}")
-    lost = 2.0 ** (detail * request.tree.level) if error is None else per_cell("error", error, request)
+    lost = 2.0 ** (detail * request.tree.level.double()) if error is None else per_cell("error", error, request)
     return cut(request, request.weight * lost)

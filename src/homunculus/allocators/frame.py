@@ -93,10 +93,11 @@ def as_whole(values: Tensor) -> Tensor:
 
 
 def per_cell(name: str, values: Tensor, request: Request) -> Tensor:
-    """An option that has a value >= 0 for each cell: [B, N], or [B, N, O] with several, as float64 on the device."""
-    values = torch.as_tensor(values).to(request.relevance)
+    """An option that has a value >= 0 for each cell, checked: [B, N], or [B, N, O] with several, on the device."""
+    values = values.to(request.relevance.device)
     if values.shape[:2] != request.relevance.shape or values.ndim > 3:
         raise InputError(f"{name} must be {list(request.relevance.shape)} like the relevance, got {list(values.shape)}")
-    if not bool(torch.isfinite(values).all()) or bool((values < 0).any()):
-        raise InputError(f"{name} must hold finite numbers of at least 0")
+    low, high = torch.aminmax(values)
+    if not (low >= 0 and high < torch.inf):  # false for NaN too
+        raise InputError(f"{name} must hold finite numbers of at least 0, got {low.item()} to {high.item()}")
     return values

@@ -35,8 +35,8 @@ def frequency(
     energy = per_cell("energy", energy, request)
     if energy.ndim == 2:
         return cut(request, request.weight * energy)
-    share = orientation_shares(per_image(question, len(energy)), energy.shape[2], shares).to(energy)
-    return cut(request, _share_out(request, request.weight[..., None] * energy, share))
+    share = orientation_shares(per_image(question, len(energy)), energy.shape[2], shares).to(request.relevance)
+    return cut(request, _share_out(request, energy[:, : request.tree.inner].double(), share))
 
 
 def orientation_shares(questions: Sequence[str], orientations: int, shares: Sequence[float] | None = None) -> Tensor:
@@ -54,13 +54,15 @@ def orientation_shares(questions: Sequence[str], orientations: int, shares: Sequ
     return share
 
 
-def _share_out(request: Request, lost: Tensor, share: Tensor) -> Tensor:
+def _share_out(request: Request, energy: Tensor, share: Tensor) -> Tensor:
     """Gains by which the j-th best cell of an orientation competes with share / (2 j - 1), as in `seats`. [B, N]
 
-    A cell belongs to the orientation in which it would lose most. Fine cells lose nothing.
+    A cell belongs to the orientation in which it would lose most. energy [B, inner, O]; fine cells lose nothing.
     """
     inner = request.tree.inner
-    value, group = lost[:, :inner].max(2)  # [B, inner]
-    place = rank_in_group(group, torch.where(request.tree.valid[:, :inner], value, -1), lost.shape[2])
+    value, group = energy.max(2)  # [B, inner]
+    value = value * request.weight[:, :inner]
+    there = request.tree.valid[:, :inner]  # what an image does not have comes behind what it has
+    place = rank_in_group(group, torch.where(there, value, -1.0), energy.shape[2])
     gain = share.gather(1, group) / (2 * place + 1) * (value > 0)
-    return torch.cat((gain, torch.zeros_like(lost[:, inner:, 0])), 1)
+    return torch.cat((gain, gain.new_zeros(len(gain), request.tree.size - inner)), 1)

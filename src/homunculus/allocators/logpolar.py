@@ -58,7 +58,7 @@ def logpolar(
     bins = (at.gaze * rings + _fraction(rho, at.there, rings)) * sectors + _sector(at.angle, sectors)
     kept = at.fixated | best(-at.e, (request.quota * fovea).round().long(), at.there & at.fine, central)
     count = gazes * rings * sectors
-    return at.finish(at.best_of_each(torch.where(kept, count, bins), count), kept)
+    return at.finish(at.best_of_each(torch.where(kept, count, bins), count), kept, count + central + gazes)
 
 
 RADII = {
@@ -112,11 +112,15 @@ class Compact:
         first = torch.full_like(top, bins.shape[1], dtype=torch.long).scatter_reduce(1, bins, place, "amin")
         return ties & (place == first.gather(1, bins))
 
-    def finish(self, chosen: Tensor, kept: Tensor, score: Tensor | None = None) -> Tensor:
-        """Trim or fill up the chosen cells to the quota by score (the relevance); those `kept` come first. [B, N]"""
+    def finish(self, chosen: Tensor, kept: Tensor, at_most: int, score: Tensor | None = None) -> Tensor:
+        """Trim or fill up the chosen cells to the quota by score (the relevance); those `kept` come first. [B, N]
+
+        `at_most` bounds the chosen and kept from above: when they fit the quota in any case, nothing is trimmed.
+        """
         request, score = self.request, self.relevance if score is None else score
-        score = torch.where(kept, torch.inf, score)
-        chosen = best(score, request.quota, chosen | kept, request.most)
+        chosen = chosen | kept
+        if at_most > min(request.budget, *request.tree.counts):
+            chosen = best(torch.where(kept, torch.inf, score), request.quota, chosen, request.most)
         room = request.quota - chosen.sum(1, keepdim=True)
         chosen = chosen | best(score, room, self.there & ~chosen, request.most)
         slot = torch.where(chosen, self.index, request.tree.size)  # the unchosen share one slot that is thrown away

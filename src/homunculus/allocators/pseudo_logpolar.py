@@ -44,7 +44,7 @@ def pseudo_logpolar(
     some = max(1, TABLE // (len(place) * len(centres)))  # bounds the memory of large budgets
     nearest = [assignment_logits(part, centres, temperature).argmax(2) for part in place.split(some, dim=1)]
     bins = at.gaze * len(centres) + torch.cat(nearest, 1)
-    return at.finish(at.best_of_each(bins, gazes * len(centres)), at.fixated)
+    return at.finish(at.best_of_each(bins, gazes * len(centres)), at.fixated, gazes * (len(centres) + 1))
 
 
 def start_centres(bins: int = 272, fovea: float = 0.25, fovea_radius: float = 1.5, radius: float = 14.0) -> Tensor:

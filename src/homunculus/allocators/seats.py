@@ -13,21 +13,19 @@ from torch import Tensor
 from homunculus.allocators.frame import as_whole, best
 
 
-def worth_of(group: Tensor, value: Tensor, among: Tensor, groups: int) -> tuple[Tensor, Tensor]:
-    """Summed value >= 0 of each group (where a row has none at all, the number of cells), and its number of cells.
+def worth_of(group: Tensor, value: Tensor, cells: Tensor) -> Tensor:
+    """Summed value >= 0 of each group; where a row has none at all, the number of cells. float64 [B, groups]
 
-    group, value, among [B, n] -> float64 [B, groups], whole [B, groups]
+    group, value [B, n], value 0 for those who take no part; cells [b, groups] with b either B or 1.
     """
-    zero = torch.zeros(len(value), groups, dtype=torch.long, device=value.device)
-    total = zero.scatter_add(1, group, as_whole(torch.where(among, value, 0)))
-    cells = zero.scatter_add(1, group, among.long())
-    return torch.where(total.sum(1, keepdim=True) > 0, total, cells).double(), cells
+    total = cells.new_zeros(len(value), cells.shape[1]).scatter_add_(1, group, as_whole(value))
+    return torch.where(total.sum(1, keepdim=True) > 0, total, cells).double()
 
 
 def seats(worth: Tensor, cells: Tensor, count: Tensor, most: int, largest: int, one_each: bool = False) -> Tensor:
     """How many of `count` [B, 1] tokens each group gets; `one_each` serves every group first. [B, groups]
 
-    worth, cells [B, groups]; ties go to the first group. `most` bounds count from above, `largest` the cells.
+    worth [B, groups], cells [b, groups]; ties go to the first group. `most` bounds count from above, `largest` cells.
     """
     share = worth / worth.sum(1, keepdim=True).clamp(min=1e-300)
     # No group wins more than this, unless another one runs out of cells: it keeps the table of keys small.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor
 
 from homunculus.allocators.acuity import E0, OVERSAMPLE, acuity_cells
-from homunculus.allocators.frame import Request, best
+from homunculus.allocators.frame import Request
 from homunculus.allocators.logpolar import Compact
 from homunculus.errors import InputError
 from homunculus.fixation import PAGE_DEGREES
@@ -34,4 +35,4 @@ def vortex(
     outmost = rho.where(at.there, rho.new_zeros(())).amax(1, keepdim=True).clamp(min=1e-300)
     winding = turns * rho.where(at.there, outmost) / outmost - at.angle / (2 * math.pi)
     nearness = -(winding - winding.round()).abs()
-    return at.finish(best(nearness, request.quota, at.there, request.most), at.fixated, nearness)
+    return at.finish(torch.zeros_like(at.there), at.fixated, request.fixation.shape[1], nearness)
