@@ -11,7 +11,7 @@ import torch
 
 
 def machine(device: str) -> dict[str, object]:
-    """Processor, device, threads, versions and commit (of a copy without its history: as the environment's COMMIT says)."""
+    """Processor, device, threads, versions and commit; a copy without history takes COMMIT from the environment."""
     describe = ["git", "describe", "--always", "--dirty"]
     known = subprocess.run(describe, cwd=Path(__file__).parent, capture_output=True, text=True).stdout.strip()
     commit = known or os.environ.get("COMMIT", "unknown")
