@@ -65,6 +65,8 @@ def test_fixations_can_be_told_counted_or_centred(page):
     assert eye.look(page, fixation="centre").fixations.tolist() == [[350.0, 480.0]]
     assert eye.look(page, fixation=(10, 20)).fixations.tolist() == [[10.0, 20.0]]
     assert eye.look(page, fixation=[(10, 20), (600, 900)]).fixations.tolist() == [[10.0, 20.0], [600.0, 900.0]]
+    assert eye.look(page, "the header", fixation="words").fixations[0].tolist() == pytest.approx([350, 72])
+    assert torch.equal(eye.look(page, "any", fixation="words").fixations, eye.look(page, "any").fixations)
     assert eye.look(page, fixations=3).fixations.unique(dim=0).shape == (3, 2)
     for wrong in ("middle", (1, 2, 3), 7):
         with pytest.raises(InputError, match="fixation must be"):
@@ -156,6 +158,12 @@ def test_every_kind_of_pixel_can_be_looked_at(mode, page, tmp_path):
     path = tmp_path / ("page.tif" if mode == "CMYK" else "page.png")
     image.save(path)
     assert hm.Eye(budget=20).look(path).selection.boxes.shape == (1, 20, 4)
+
+
+def test_trees_deeper_than_the_image_are_fine(page):
+    glance = hm.Eye(levels=12, budget=60).look(page.resize((100, 90)), "the footer")
+    assert glance.tree.levels == 12 and glance.selection.boxes.shape == (1, min(60, glance.tree.size), 4)
+    assert torch.isfinite(glance.relevance).all()
 
 
 def test_the_picture_shows_page_and_reconstruction_side_by_side(page, tmp_path):

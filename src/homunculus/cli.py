@@ -76,7 +76,7 @@ def look(
     ] = "opponent",
     budget: Annotated[int, typer.Option("--budget", "-k", help="How many tokens.")] = 273,
     fixation: Annotated[
-        str | None, typer.Option(help="Where to look, X,Y in pixels or 'centre'; else where relevance peaks.")
+        str | None, typer.Option(help="Where to look: X,Y in pixels, 'centre' or 'words'; else where relevance peaks.")
     ] = None,
     fixations: Annotated[int, typer.Option(min=1, help="How many places to look at.")] = 1,
     option: Annotated[
@@ -167,12 +167,12 @@ def _options(given: list[str]) -> dict[str, Any]:
 
 
 def _point(text: str | None) -> tuple[float, float] | str | None:
-    if text is None or text == "centre":
+    if text in (None, "centre", "words"):
         return text
     try:
         x, y = (float(part) for part in text.split(","))
     except ValueError:
-        raise InputError(f"fixation is written X,Y in pixels, or centre; got {text!r}") from None
+        raise InputError(f"fixation is written X,Y in pixels, or centre, or words; got {text!r}") from None
     return x, y
 
 

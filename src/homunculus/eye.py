@@ -167,9 +167,10 @@ class Eye:
     ) -> Glance | list[Glance]:
         """Look at an image, or at each of a list; an empty question is a free look.
 
-        `fixation` is (x, y) in pixels, "centre", or None for the peak of the relevance in the place that the question
-        names; `fixations` that many peaks. `loading` goes to `homunculus.image.load`: page, dpi, max_pixels. When some
-        of a list fail, the rest is looked at all the same and a BatchError that names them carries the results.
+        `fixation` is (x, y) in pixels, "centre", "words" for the middle of the place that the question names, or None
+        for the peak of the relevance there; `fixations` that many peaks. `loading` goes to `homunculus.image.load`:
+        page, dpi, max_pixels. When some of a list fail, the rest is looked at all the same and a BatchError that names
+        them carries the results.
         """
         if not isinstance(image, (list, tuple)):
             return self._look(images.load(image, **loading), question, fixation, fixations)
@@ -194,12 +195,15 @@ class Eye:
         return Glance(question, self.allocator, self.budget, selection, places[0], relevance[0], scene)
 
     def _fixate(self, scene: Scene, relevance: Tensor, question: str, fixation: Fixation, count: int) -> Tensor:
+        if isinstance(fixation, str):
+            if fixation not in ("centre", "words"):
+                raise InputError(f"fixation must be (x, y) in pixels, 'centre', 'words' or None, got {fixation!r}")
+            named = looking.centre(scene.tree) if fixation == "centre" else looking.words(scene.tree, question)
+            if named is not None:
+                return named
+            fixation = None  # no place is named
         if fixation is None:
             return looking.peak(scene.tree, relevance * query(scene, [question]), count)
-        if isinstance(fixation, str):
-            if fixation == "centre":
-                return looking.centre(scene.tree)
-            raise InputError(f"fixation must be (x, y) in pixels, 'centre' or None, got {fixation!r}")
         points = torch.as_tensor(fixation, dtype=torch.float64)
         if points.ndim not in (1, 2) or points.shape[-1] != 2:
             raise InputError(f"fixation must be (x, y) in pixels or a list of such, got {fixation!r}")
