@@ -1,5 +1,6 @@
 """Properties that hold for every allocator: exact count, tree order, no padding, independence of batch mates."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -131,6 +132,14 @@ def test_any_float_type_and_device_gives_the_same_cells(name):
     assert expected.boxes.device.type == "cpu"
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [2.0**-1030, 2.0**-200, 2.0**900])
+def test_the_scale_of_the_relevance_does_not_matter(name, scale):
+    tree = CellTree(700, 500)
+    relevance = torch.rand(2, tree.size).double() + 0.01
+    assert same(allocate(name, tree, relevance, 64), allocate(name, tree, relevance * scale, 64))
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gpu_chooses_what_the_cpu_chooses(name):
@@ -260,6 +269,30 @@ def test_a_bucket_wants_a_row_for_each_image():
         allocate("grid", bucket, torch.ones(3, bucket.size))
 
 
+@pytest.mark.parametrize("wrong", [None, "abc", [[1, 2], [3]], torch.ones(2, TREE.size, dtype=torch.complex64)])
+def test_what_is_no_tensor_of_numbers_is_named(wrong):
+    with pytest.raises(InputError, match="relevance must be"):
+        allocate("dag", TREE, wrong)
+    if wrong is not None:
+        with pytest.raises(InputError, match="fixation must be"):
+            allocate("dag", TREE, FLAT, fixation=wrong)
+    with pytest.raises(InputError, match="no allocator"):
+        allocate(wrong, TREE, FLAT)
+
+
+def test_whole_numbers_of_any_kind_and_size_are_budgets():
+    for budget in (np.int64(7), torch.tensor(7)):
+        assert allocate("grid", TREE, FLAT, budget).boxes.shape == (2, 7, 4)
+    for name in NAMES:
+        assert allocate(name, TREE, FLAT, 10**30).boxes.shape[1] <= TREE.size
+
+
+def test_what_lies_on_padding_does_not_matter_for_options_either():
+    bucket = CellTree.bucket([(640, 960), (64, 64)])
+    error = torch.where(bucket.valid, torch.rand(2, bucket.size), torch.nan)
+    assert allocate("dag", bucket, torch.rand(2, bucket.size), 60, error=error).mask.sum(1).tolist() == [60, 4]
+
+
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(InputError, match=r"no allocator 'gird'.*grid"):
         allocate("gird", TREE, FLAT)
@@ -288,7 +321,7 @@ def test_a_fixation_outside_the_image_is_named(point):
 
 WRONG_OPTIONS = [
     ("random", {"seed": 1.5}),
-    ("pyramid", {"levels": 0}),
+    ("pyramid", {"depth": 0}),
     ("pyramid", {"weights": (1, 2)}),
     ("pyramid", {"weights": (1, 2, 0, 1)}),
     ("pyramid", {"split": (1, 2)}),
@@ -306,6 +339,10 @@ WRONG_OPTIONS = [
     ("dag", {"error": -FLAT}),
     ("dag", {"error": FLAT * torch.nan}),
     ("dag", {"detail": -1}),
+    ("dag", {"error": torch.ones(2, TREE.size, 4)}),
+    ("frequency", {"energy": torch.ones(2, TREE.size, 0)}),
+    ("frequency", {"shares": (-1, 2, 3)}),
+    ("pyramid", {"split": (1e308, 1e308, 1e308, 1e308)}),
     ("frequency", {"energy": torch.ones(2, TREE.size, 2, 2)}),
     ("frequency", {"energy": torch.ones(2, TREE.size, 4), "shares": (1, 2)}),
     ("frequency", {"energy": torch.ones(2, TREE.size, 4), "question": ["only one"]}),

@@ -104,7 +104,7 @@ def test_a_bucket_holds_each_image_s_own_tree(sizes, levels):
     for b, (height, width) in enumerate(sizes):
         alone = CellTree(height, width, levels=levels)
         mine = bucket.valid[b]
-        boxes = bucket.box if len(sizes) == 1 else bucket.box[b]
+        boxes = bucket.box[b]
         assert int(mine.sum()) == alone.size == bucket.counts[b]
         assert torch.equal(boxes[mine], alone.box) and torch.equal(bucket.level[mine], alone.level)
         assert torch.equal(bucket.child_count[b][mine], alone.child_count[0])
@@ -124,6 +124,10 @@ def test_a_mask_alone_gives_the_same_bucket():
         plain.restrict(torch.zeros_like(bucket.valid))
     with pytest.raises(InputError, match="at least one image"):
         CellTree.bucket([])
+    for wrong in ([5, 7], [(5, 7, 3)], [(5, 0)]):
+        with pytest.raises(InputError):
+            CellTree.bucket(wrong)
+    assert CellTree.bucket([(64, 32)]).box.shape == (1, 2, 4)
 
 
 @given(sides, sides, st.integers(1, 60), st.sampled_from(["grid", "pyramid", "dag", "logpolar", "uniform"]))

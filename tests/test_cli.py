@@ -1,9 +1,11 @@
 """The command line as a person uses it: files out, one sentence when something is wrong, exit codes."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -89,6 +91,33 @@ def test_several_images_get_their_own_files(homunculus, file, page, tmp_path):
     assert code == 0 and names == ["out-1-page.json", "out-3-page.json", "out-other.json"]
 
 
+def test_the_same_image_twice_gets_two_files(homunculus, file, tmp_path):
+    code, _, _ = homunculus("look", file, file, "top", "-k", 9, "--json", tmp_path / "out.json")
+    assert code == 0 and (tmp_path / "out-1-page.json").exists() and (tmp_path / "out-2-page.json").exists()
+
+
+def test_a_fixation_outside_one_image_loses_none_of_the_others(homunculus, file, page, tmp_path):
+    page.resize((20, 20)).save(tmp_path / "small.png")
+    code, out, err = homunculus("look", tmp_path / "small.png", file, "", "--fixation", "50,50")
+    assert code == 2 and "small.png: fixation [50.0, 50.0] lies outside its 20 x 20" in err and "273 tokens" in out
+
+
+def test_any_budget_and_any_question_will_do(homunculus, file):
+    for budget in (10**4, 2**63 - 1, 10**30):
+        code, out, _ = homunculus("look", file, "", "-k", budget, "-a", "logpolar")
+        assert code == 0 and "tokens" in out
+    for question in ("first column of " + "9" * 5000, "top left 🙂 左上 أعلى", "x" * 5000, "[bold]:warning:"):
+        assert homunculus("look", file, question, "-k", 5)[0] == 0
+
+
+def test_odd_names_are_printed_as_they_are(homunculus, page, tmp_path):
+    for name in ("a:warning:b.png", "c[red]d.png", "e\\[f]g.png", "ü ñ 字.png"):
+        page.resize((40, 40)).save(tmp_path / name)
+        code, out, _ = homunculus("look", tmp_path / name, "")
+        assert code == 0 and str(tmp_path / name) in out
+        assert str(tmp_path / f"no{name}") in homunculus("look", tmp_path / f"no{name}", "")[2]
+
+
 def test_a_corrupt_image_among_others_is_named_and_loses_none(homunculus, file, page, tmp_path):
     (tmp_path / "broken.png").write_bytes(file.read_bytes()[:1500])
     page.save(tmp_path / "last.png")
@@ -118,7 +147,18 @@ WRONG = [
     (["look", "{page}", "x", "--cell", "0"], "cell must be"),
     (["look", "{page}", "x", "--png", "no/such/folder.png"], "no folder"),
     (["look", "{page}", "x", "--png", "look.xyz"], "ending"),
+    (["look", "{page}", "x", "--json", "n" * 300], "cannot write"),
     (["look", "{page}"], "a question is missing"),
+    (["look", "{page}", "{page}"], "a question is missing"),
+    (["look", "{page}", "x", "-o", "cell=5"], "no option 'cell'"),
+    (["look", "{page}", "x", "-o", "scout=1"], "no option 'scout'"),
+    (["look", "{page}", "x", "-a", "logpolar", "-o", "fovea=1e308"], "fovea must be"),
+    (["look", "{page}", "x", "-a", "logpolar", "-o", "rings=1000000000"], "rings must be"),
+    (["look", "{page}", "x", "-a", "stratified", "-o", "strata=100000"], "strata along a side must be"),
+    (["look", "{page}", "x", "-a", "pyramid", "-o", "depth=1100"], "depth must be"),
+    (["look", "{page}", "x", "-a", "atlas", "--segmenter", "knife"], "no segmenter 'knife'"),
+    (["look", "{page}", "x", "--png", "look.psd"], "its ending must be"),
+    (["look", "{page}", "x", "--png", "noext"], "noext: its ending must be"),
     (["look"], "Missing argument"),
     (["look", "{page}", "x", "--nonsense"], "No such option"),
     (["look", "{page}", "x", "-k", "many"], "valid integer"),
@@ -158,3 +198,19 @@ def test_it_runs_as_a_program_without_colours_when_piped(file):
         [sys.executable, "-m", "homunculus.cli", "look", "x.png", "top"], capture_output=True, text=True
     )
     assert run.returncode == 2 and run.stderr == "homunculus: x.png does not exist\n"
+
+
+def test_a_full_disk_and_a_closed_pipe_are_no_tracebacks(file):
+    program = [sys.executable, "-m", "homunculus.cli", "look", str(file), "", "--json", "-"]
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert run.returncode == 2 and "cannot write" in run.stderr and "Traceback" not in run.stderr
+    run = subprocess.run(f"{' '.join(program)} | head -c 1", shell=True, capture_output=True, text=True)
+    assert "Traceback" not in run.stderr
+
+
+def test_names_that_the_terminal_cannot_show_are_escaped(page, tmp_path):
+    page.resize((40, 40)).save(tmp_path / "字.png")
+    program = [sys.executable, "-m", "homunculus.cli", "look", str(tmp_path / "字.png"), ""]
+    run = subprocess.run(program, capture_output=True, text=True, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert run.returncode == 0 and "\\u5b57.png" in run.stdout

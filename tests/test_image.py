@@ -7,6 +7,7 @@ import os
 import struct
 import subprocess
 import sys
+import threading
 import time
 import warnings
 import weakref
@@ -703,3 +704,22 @@ def test_hundred_megapixels_stay_under_1200_megabytes(tmp_path: Path, kind: str,
     peak = int(done.stdout) / 1024
     print(f"{mode} {kind}: {peak:.0f} MiB")
     assert peak * 1024**2 < 1.2e9
+
+
+def test_an_image_whose_notes_speak_of_pdf_is_an_image(tmp_path: Path) -> None:
+    from PIL.PngImagePlugin import PngInfo
+
+    notes = PngInfo()
+    notes.add_text("Source", "%PDF-1.4 page 3")
+    Image.new("RGB", (7, 5), "red").save(tmp_path / "noted.png", pnginfo=notes)
+    assert load(tmp_path / "noted.png").shape == (3, 5, 7)
+
+
+def test_a_named_pipe_is_read(tmp_path: Path) -> None:
+    Image.new("RGB", (7, 5), "red").save(tmp_path / "a.png")
+    data = (tmp_path / "a.png").read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(data))
+    writer.start()
+    assert load(tmp_path / "pipe").shape == (3, 5, 7)
+    writer.join(10)

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homunculus import CellTree, Eye, allocate
+from homunculus import CellTree, Eye, InputError, allocate
 from homunculus.allocators import PseudoLogPolar, coverage_loss
 from homunculus.allocators.acuity import E0, acuity_cells, magnification
 from homunculus.allocators.frame import Request
@@ -157,6 +157,16 @@ def test_offgrid_centres_a_patch_on_the_fixation():
     assert ((selection.centre[0] - fixation).abs().amax(1) == 0).any()
 
 
+def test_offgrid_looks_at_every_fixation_and_refuses_what_it_does_not_know():
+    places = torch.tensor([[[300.0, 300.0], [1700.0, 1500.0], [1000.0, 400.0]]], dtype=torch.float64)
+    selection = allocate("logpolar", SQUARE, flat(SQUARE), 273, places, offgrid=True)
+    for place in places[0]:
+        assert ((selection.centre[0] - place).abs().amax(1) == 0).any()
+    for options in ({"fovea": 0.3}, {"beta": 0.2}, {"radius": "acuity"}, {"fovea": -1.0}):
+        with pytest.raises(InputError):
+            allocate("logpolar", SQUARE, flat(SQUARE), 273, places, offgrid=True, **options)
+
+
 def test_pseudo_logpolar_starts_with_a_quarter_in_the_fovea_and_can_be_trained():
     start = start_centres(272)
     assert int((start.square().sum(1).sqrt() <= 1.5).sum()) == 68
@@ -274,6 +284,15 @@ def test_atlas_takes_label_maps_of_any_resolution_one_for_each_image():
     assert torch.equal(together.row(1).boxes, alone.boxes)
 
 
+def test_atlas_takes_any_numbers_for_labels_and_arrays_too():
+    tree = CellTree(320, 320)
+    relevance = torch.rand(1, tree.size)
+    small = torch.randint(0, 7, (1, 30, 30))
+    plain = allocate("atlas", tree, relevance, 40, segments=small)
+    assert torch.equal(plain.indices, allocate("atlas", tree, relevance, 40, segments=small * 10**12).indices)
+    assert torch.equal(plain.indices, allocate("atlas", tree, relevance, 40, segments=[small[0]]).indices)
+
+
 # ---- plain rules --------------------------------------------------------------------------------------------------
 
 
@@ -325,7 +344,8 @@ def test_uniform_is_the_largest_scale_that_fits_and_covers_the_image_once(height
     tree = CellTree(height, width, cell)
     selection = allocate("uniform", tree, flat(tree), budget)
     boxes, level = selection.boxes[0], float(selection.levels[0, 0])
-    assert selection.indices is None and 1 <= len(boxes) <= budget and level >= 0
+    assert selection.indices is None and 1 <= len(boxes) <= budget and math.copysign(1, level) == 1
+    assert float(selection.coverage()[0]) <= 1
     area = ((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])).sum()
     assert float(area) == pytest.approx(height * width) and (boxes[:, 2:] > boxes[:, :2]).all()
     assert (boxes[:, 2] <= width).all() and (boxes[:, 3] <= height).all() and (boxes >= 0).all()

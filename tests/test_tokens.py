@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from homunculus import CellTree, InputError, allocate, list_allocators
+from homunculus import CellTree, InputError, Selection, allocate, list_allocators
 from homunculus.image import pad_to_cells
 from homunculus.pyramid import gaussian
 from homunculus.tokens import at_scale, patches, reconstruct
@@ -20,7 +20,7 @@ def noise(*shape: int) -> torch.Tensor:
 def test_patches_are_the_pixels_of_the_padded_level(height, width, cell, budget, rows):
     tree = CellTree(height, width, cell)
     levels = gaussian(noise(rows, 3, height, width), tree.levels)
-    selection = allocate("pyramid", tree, torch.rand(rows, tree.size), budget, levels=8, weights=(1,) * 8)
+    selection = allocate("pyramid", tree, torch.rand(rows, tree.size), budget, depth=8, weights=(1,) * 8)
     out = patches(levels, selection)
     assert out.shape == (rows, min(budget, tree.size), 3, cell, cell) and out.dtype == torch.uint8
     for b in range(rows):
@@ -151,3 +151,74 @@ def test_what_is_not_known_is_grey():
         reconstruct([torch.zeros(1, 3, 32, 32)], allocate("grid", tree, relevance, 1), how="steerable")
     with pytest.raises(InputError, match="at must be"):
         reconstruct([torch.zeros(1, 3, 32, 32)], allocate("grid", tree, relevance, 1), at=5)
+
+
+def test_float_images_stay_float_off_the_tree():
+    image = torch.rand(1, 3, 300, 400)
+    tree = CellTree(300, 400)
+    levels = gaussian(image, tree.levels)
+    out = patches(levels, allocate("uniform", tree, torch.ones(1, tree.size), 50))
+    assert out.dtype == torch.float32 and 0.01 < float(out.std()) < 0.5
+    assert float((out == out.round()).float().mean()) < 0.01
+
+
+def test_whole_levels_are_not_copied():
+    levels = gaussian(noise(1, 3, 200, 200), 3)
+    assert at_scale(levels, 0.0) is levels[0] and at_scale(levels, 2) is levels[2]
+
+
+def test_patches_of_a_padded_batch_repeat_each_image_s_own_edge():
+    sizes = [(50, 70), (96, 100)]
+    bucket = CellTree.bucket(sizes)
+    batch = noise(2, 3, 96, 100)
+    selection = allocate("grid", bucket, torch.rand(2, bucket.size), bucket.fine_counts[0])
+    out = patches([batch], selection)
+    alone_tree = CellTree(50, 70)
+    alone = allocate("grid", alone_tree, torch.rand(1, alone_tree.size), alone_tree.fine_counts[0])
+    expected = patches([batch[:1, :, :50, :70]], alone)
+    assert torch.equal(out[0, : expected.shape[1]], expected[0])
+
+
+@pytest.mark.parametrize(("cell", "levels", "size"), [(14, 4, (15, 15)), (32, 8, (128, 128)), (28, 5, (100, 333))])
+def test_deep_trees_and_odd_cells_can_be_reconstructed_at_every_level(cell, levels, size):
+    tree = CellTree(*size, cell, levels)
+    pyramid = gaussian(noise(1, 3, *size), levels)
+    for name in ("grid", "dag", "pyramid"):
+        selection = allocate(name, tree, torch.rand(1, tree.size), 20)
+        for at in range(levels):
+            assert reconstruct(pyramid, selection, at).shape == pyramid[at].shape
+
+
+@pytest.mark.parametrize("how", ["gaussian", "laplacian"])
+def test_fine_cells_do_not_bleed_into_coarse_neighbours(how):
+    tree = CellTree(1024, 1024, levels=6)
+    pixels = torch.zeros(1, 3, 1024, 1024, dtype=torch.uint8)
+    pixels[..., 480:512, 480:512] = 255
+    levels = gaussian(pixels, 6)
+    fine = int(tree.locate(torch.tensor([[[490.0, 490.0]]]))[0, 0])
+    image = reconstruct(levels, Selection.of(tree, torch.tensor([[0, fine]])), how=how)
+    root = levels[5].float().repeat_interleave(32, 2).repeat_interleave(32, 3)
+    known = torch.zeros(1024, 1024, dtype=torch.bool)
+    if how == "gaussian":
+        known[480:512, 480:512] = True
+        assert torch.equal(image[0, 0][~known], root[0, 0][~known])
+    else:  # the expand step mixes neighbours at every level, within half a coarse pixel of the border
+        known[464:528, 464:528] = True
+        alone = reconstruct(levels, Selection.of(tree, torch.tensor([[0]])))
+        assert torch.equal(image[0, 0][~known], alone[0, 0][~known])
+
+
+@pytest.mark.parametrize("how", ["gaussian"])
+def test_every_pixel_of_a_cut_shows_its_own_cell(how):
+    tree = CellTree(512, 512)
+    levels = gaussian(noise(1, 3, 512, 512), tree.levels)
+    selection = allocate("dag", tree, torch.rand(1, tree.size, generator=torch.Generator().manual_seed(3)) ** 9, 100)
+    image = reconstruct(levels, selection, how=how)
+    for (x0, y0, x1, y1), level in zip(selection.boxes[0].tolist(), selection.levels[0].tolist(), strict=True):
+        if level > 0:
+            own = levels[level][0, :, y0 >> level : y1 >> level, x0 >> level : x1 >> level].float()
+            shown = image[0, :, y0:y1, x0:x1]
+            finer = [b for b, l in zip(selection.boxes[0].tolist(), selection.levels[0].tolist(), strict=True)
+                     if l < level and b[0] >= x0 and b[1] >= y0 and b[2] <= x1 and b[3] <= y1]  # fmt: skip
+            if not finer:
+                assert torch.equal(shown, own.repeat_interleave(2**level, 1).repeat_interleave(2**level, 2))

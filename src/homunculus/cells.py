@@ -17,16 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homunculus.errors import InputError
+from homunculus.errors import InputError, shown, whole_number
 
 MOST_ROOTS = 16  # levels=None stops at the first level that has no more cells than this
 MOST_LEVELS = 32
-
-
-def _whole(name: str, value: object, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return value
 
 
 def _grid(height: int, width: int, span: int) -> tuple[int, int]:
@@ -55,18 +49,21 @@ class CellTree:
     """
 
     def __init__(self, height: int, width: int, cell: int = 32, levels: int | None = None) -> None:
-        height, width, cell = _whole("height", height), _whole("width", width), _whole("cell", cell)
-        if levels is not None and _whole("levels", levels) > MOST_LEVELS:
-            raise InputError(f"levels must be at most {MOST_LEVELS}, got {levels}")
-        self._lay_out(((height, width),), (levels or default_levels(height, width, cell),), cell)
+        height, width, cell = whole_number("height", height), whole_number("width", width), whole_number("cell", cell)
+        depth = (
+            default_levels(height, width, cell) if levels is None else whole_number("levels", levels, 1, MOST_LEVELS)
+        )
+        self._lay_out(((height, width),), (depth,), cell)
 
     @classmethod
     def bucket(cls, sizes: Sequence[tuple[int, int]], cell: int = 32, levels: int | None = None) -> CellTree:
         """One tree for images of different (height, width): each row of `valid` is one image's own tree."""
         if not sizes:
             raise InputError("a bucket needs the size of at least one image, got none")
+        if not all(isinstance(size, Sequence) and len(size) == 2 for size in sizes):
+            raise InputError(f"a bucket needs a (height, width) for each image, got {shown(sizes)}")
         singles = [cls(height, width, cell, levels) for height, width in sizes]
-        return cls._of(tuple((t.height, t.width) for t in singles), tuple(t.levels for t in singles), cell)
+        return cls._of(tuple((t.height, t.width) for t in singles), tuple(t.levels for t in singles), cell, bucket=True)
 
     @classmethod
     def _of(
@@ -75,9 +72,11 @@ class CellTree:
         depths: tuple[int, ...],
         cell: int,
         device: torch.device | str = "cpu",
+        bucket: bool = False,
     ) -> CellTree:
         tree = cls.__new__(cls)
         tree._lay_out(sizes, depths, cell, device)
+        tree.is_bucket = bucket
         return tree
 
     def _lay_out(
@@ -87,7 +86,7 @@ class CellTree:
         cell: int,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.image_sizes, self.depths, self.cell = sizes, depths, cell
+        self.image_sizes, self.depths, self.cell, self.is_bucket = sizes, depths, cell, False
         self.device = torch.device(device)
         self.height, self.width = max(h for h, _ in sizes), max(w for _, w in sizes)
         self.levels = max(depths)
@@ -126,7 +125,7 @@ class CellTree:
         if device == self.device:
             return self
         if device not in self._copies:
-            self._copies[device] = CellTree._of(self.image_sizes, self.depths, self.cell, device)
+            self._copies[device] = CellTree._of(self.image_sizes, self.depths, self.cell, device, self.is_bucket)
         return self._copies[device]
 
     def restrict(self, valid: Tensor) -> CellTree:
@@ -141,7 +140,7 @@ class CellTree:
             depths.append(sum(bool(self.grid(row[None], l).any()) for l in range(self.levels)))
         if any(rows * columns == 0 for rows, columns in sizes):
             raise InputError("valid leaves an image without any finest cell; every image needs at least one")
-        tree = CellTree._of(tuple(sizes), tuple(depths), self.cell, self.device)
+        tree = CellTree._of(tuple(sizes), tuple(depths), self.cell, self.device, bucket=True)
         same_layout = tree.shapes == self.shapes
         if not same_layout or not torch.equal(tree.valid.expand_as(valid), valid.to(tree.device)):
             raise InputError(
@@ -199,8 +198,12 @@ class CellTree:
     @cached_property
     def box(self) -> Tensor:
         """x0, y0, x1, y1 in pixels, cut off at the border of the image: [N, 4], in a bucket [B, N, 4]."""
-        boxes = self._cut_off(torch.arange(self.size, device=self.device).expand(self.rows, -1))
-        return boxes if self.rows > 1 else boxes[0]
+        return self.box_of_each if self.is_bucket else self.box_of_each[0]
+
+    @cached_property
+    def box_of_each(self) -> Tensor:
+        """The boxes with an axis for the image, which is 1 long unless the tree is a bucket. [B, N, 4]"""
+        return self._cut_off(torch.arange(self.size, device=self.device).expand(self.rows, -1))
 
     # -- one entry per image and cell; the first axis is 1 unless the tree is a bucket --------------------------
 
@@ -265,7 +268,7 @@ class CellTree:
     def boxes(self, indices: Tensor) -> Tensor:
         """Boxes [B, K, 4] of the cells `indices` [B, K], inside each image; zeros where the index is -1."""
         there = indices.clamp(min=0)
-        boxes = self.box[there] if self.rows == 1 else self._cut_off(there)
+        boxes = self.box_of_each[0][there] if self.rows == 1 else self._cut_off(there)
         return boxes * (indices >= 0)[..., None]
 
     def _cut_off(self, indices: Tensor) -> Tensor:
@@ -322,7 +325,7 @@ class CellTree:
         return self.offsets[level] + row * self.shapes[level][1] + column
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Selection:
     """The chosen cells of a batch of images: what tokens, positions, pictures and adapters read.
 
@@ -374,7 +377,8 @@ class Selection:
 
     def coverage(self) -> Tensor:
         """Share of each image's pixels that lie in at least one chosen cell. float64 [B]"""
-        return torch.stack([_union(self.boxes[b][self.mask[b]]) / self.sizes[b].prod() for b in range(len(self))])
+        shares = [_union(self.boxes[b][self.mask[b]]) / self.sizes[b].prod() for b in range(len(self))]
+        return torch.stack(shares).clamp(max=1)
 
 
 def _union(boxes: Tensor) -> Tensor:

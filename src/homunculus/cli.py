@@ -8,16 +8,19 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import os
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 
 from homunculus import __version__
-from homunculus.allocators import RULES, options_of
+from homunculus.allocators import RULES, check_options, options_of
 from homunculus.errors import ImageError, InputError
 from homunculus.eye import Eye, Glance
 from homunculus.files import replacing
@@ -29,7 +32,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-out, err = Console(highlight=False, soft_wrap=True), Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False, soft_wrap=True, emoji=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 # Typer's own word for a wrong command line; it has no public name in all versions that we allow
@@ -38,12 +42,21 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 
 def main() -> None:
     """Run the command line; wrong input ends in one sentence and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names that the terminal cannot show
     try:
-        sys.exit(app(standalone_mode=False))  # the exit code, or None
+        code = app(standalone_mode=False)  # the exit code, or None
+        sys.stdout.flush()
+        sys.exit(code)
     except UsageError as error:
         _complain(f"{error.format_message().rstrip('.')}; see homunculus --help")
     except (InputError, ImageError) as error:
         _complain(error)
+    except OSError as error:  # of standard output: a full disk, or a reader that has seen enough
+        if not isinstance(error, BrokenPipeError):
+            _complain(f"cannot write: {error.strerror or error}")
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - Python would try once more at the end
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     sys.exit(2)
@@ -83,11 +96,16 @@ def look(
         list[str] | None, typer.Option("--option", "-o", help="NAME=VALUE for the allocator; may be repeated.")
     ] = None,
     cell: Annotated[int, typer.Option(help="Side of a cell in pixels.")] = 32,
+    levels: Annotated[
+        int | None, typer.Option(min=1, help="Levels of the tree; else as many as leave 16 roots.")
+    ] = None,
+    segmenter: Annotated[str, typer.Option(help="Where atlas takes its segments from.")] = "felzenszwalb",
+    dpi: Annotated[float, typer.Option(min=1, help="Resolution at which a PDF page is drawn.")] = 144,
     page: Annotated[int, typer.Option(min=0, help="Page of a PDF or TIFF, from 0.")] = 0,
     max_pixels: Annotated[int, typer.Option(min=1, help="Largest image to decode.")] = MAX_PIXELS,
     png: Annotated[Path | None, typer.Option(help="Write the picture of what was looked at.")] = None,
     json_: Annotated[
-        Path | None, typer.Option("--json", help="Write the tokens as JSON; - for standard output.")
+        Path | None, typer.Option("--json", help="Write the tokens as JSON; - for standard output, a line an image.")
     ] = None,
 ) -> None:
     """Choose the tokens for a question about an image, and show which.
@@ -98,20 +116,25 @@ def look(
     the end and keeps none of the others from being looked at.
     """
     *images, question = what
-    if not images:
-        raise InputError(f'a question is missing: homunculus look {question} "QUESTION", with "" for a free look')
-    eye = Eye(allocator, relevance, budget, cell=cell, **_options(option or []))
+    if not images or (len(question) < 255 and Path(question).is_file()):
+        given = " ".join(what)
+        raise InputError(f'a question is missing: homunculus look {given} "QUESTION", with "" for a free look')
+    options = _options(option or [])
+    check_options(allocator, options)
+    eye = Eye(allocator, relevance, budget, cell=cell, levels=levels, segmenter=segmenter, **options)
     where = _point(fixation)
     failed = 0
     many = len(images) > 1 and err.is_terminal
     listed = track(images, "looking", console=err, transient=True) if many else images
-    for image in listed:
+    for i, image in enumerate(listed):
         try:
-            glance = eye.look(image, question, fixation=where, fixations=fixations, page=page, max_pixels=max_pixels)
-            _report(glance, image, _own(png, image, images), _own(json_, image, images))
-        except ImageError as error:
+            glance = eye.look(
+                image, question, fixation=where, fixations=fixations, page=page, dpi=dpi, max_pixels=max_pixels
+            )
+            _report(glance, image, _own(png, i, images), _own(json_, i, images))
+        except (ImageError, InputError) as error:
             failed += 1
-            _complain(error)
+            _complain(error if image in str(error) or len(images) == 1 else f"{image}: {error}")
     if failed:
         raise typer.Exit(2)
 
@@ -146,11 +169,12 @@ def _report(glance: Glance, image: str, png: Path | None, json_: Path | None) ->
     places = " ".join(f"({x:.0f}, {y:.0f})" for x, y in glance.fixations.tolist())
     says = err if json_ == Path("-") else out  # standard output is the JSON's alone
     tree = glance.tree
-    says.print(f"[bold]{_plain(image)}[/bold] {tree.width} x {tree.height}: {glance.allocator} looked at {places}")
-    says.print(f"  {levels.numel()} tokens: {spent}; {float(glance.selection.coverage()[0]):.0%} of the image covered")
+    says.print(f"[bold]{escape(image)}[/bold] {tree.width} x {tree.height}: {glance.allocator} looked at {places}")
+    tokens = "1 token" if levels.numel() == 1 else f"{levels.numel()} tokens"
+    says.print(f"  {tokens}: {spent}; {float(glance.selection.coverage()[0]):.0%} of the image covered")
     for written in (png, json_):
         if written and written != Path("-"):
-            says.print(f"  wrote {_plain(str(written))}")
+            says.print(f"  wrote {escape(str(written))}")
 
 
 def _options(given: list[str]) -> dict[str, Any]:
@@ -176,21 +200,17 @@ def _point(text: str | None) -> tuple[float, float] | str | None:
     return x, y
 
 
-def _own(path: Path | None, image: str, images: list[str]) -> Path | None:
+def _own(path: Path | None, i: int, images: list[str]) -> Path | None:
     """The file that belongs to one of several images: numbered when two have the same name."""
     if path is None or len(images) == 1 or path == Path("-"):
         return path
     stems = [Path(each).stem for each in images]
-    own = Path(image).stem if stems.count(Path(image).stem) == 1 else f"{images.index(image) + 1}-{Path(image).stem}"
+    own = stems[i] if stems.count(stems[i]) == 1 else f"{i + 1}-{stems[i]}"
     return path.with_name(f"{path.stem}-{own}{path.suffix}")
 
 
-def _plain(text: str) -> str:
-    return text.replace("[", "\\[")
-
-
 def _complain(error: Exception | str) -> None:
-    err.print(f"[bold red]homunculus:[/bold red] {_plain(str(error))}")
+    err.print(f"[bold red]homunculus:[/bold red] {escape(str(error))}")
 
 
 if __name__ == "__main__":

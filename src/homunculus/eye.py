@@ -18,20 +18,22 @@ from homunculus import tokens
 from homunculus.allocators import allocate, check_options, options_of
 from homunculus.allocators.wording import per_image
 from homunculus.cells import CellTree, Selection
-from homunculus.errors import BatchError, InputError
+from homunculus.errors import BatchError, InputError, shown, whole_number
 from homunculus.files import replacing
 from homunculus.relevance import Scene, Scout, list_relevances, query, relevance_of
-from homunculus.segment import Segmenter, segmenter
+from homunculus.segment import Segmenter, list_segmenters
+from homunculus.segment import segmenter as segmenter_of
 
 if TYPE_CHECKING:
     from PIL import Image
 
     from homunculus.image import Source
 
+PICTURES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP", ".tif": "TIFF", ".tiff": "TIFF"}
 Fixation: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | Tensor | str | None"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Glance:
     """One look at one image.
 
@@ -94,18 +96,14 @@ class Glance:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture (.png, .jpg, .webp) or the numbers (.json)."""
+        ending = Path(path).suffix.lower()
+        if ending not in (".json", *PICTURES):
+            raise InputError(f"cannot write {path}: its ending must be .json or one of {', '.join(PICTURES)}")
         with replacing(path) as unfinished:
-            if unfinished.suffix.lower() == ".json":
+            if ending == ".json":
                 unfinished.write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
             else:
-                _save_picture(self.picture(), unfinished)
-
-
-def _save_picture(picture: Image.Image, path: Path) -> None:
-    try:
-        picture.save(path)
-    except ValueError as error:  # Pillow's word for an extension it does not know
-        raise InputError(f"cannot write a picture with the ending {path.suffix!r}; use .png") from error
+                self.picture().save(unfinished, format=PICTURES[ending])
 
 
 class Eye:
@@ -135,9 +133,10 @@ class Eye:
         check_options(allocator, options)
         if relevance not in list_relevances():
             raise InputError(f"there is no relevance {relevance!r}; choose one of {', '.join(list_relevances())}")
-        if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-            raise InputError(f"budget must be a whole number of at least 1, got {budget!r}")
-        self.allocator, self.relevance, self.budget = allocator, relevance, budget
+        CellTree(1, 1, cell, levels)  # wrong ones are named now rather than at the first look
+        if isinstance(segmenter, str) and segmenter not in list_segmenters():
+            raise InputError(f"there is no segmenter {segmenter!r}; choose one of {', '.join(list_segmenters())}")
+        self.allocator, self.relevance, self.budget = allocator, relevance, whole_number("budget", budget)
         self.cell, self.levels, self.scout, self.segmenter, self.options = cell, levels, scout, segmenter, options
 
     @overload
@@ -176,8 +175,14 @@ class Eye:
             return self._look(images.load(image, **loading), question, fixation, fixations)
         questions = per_image(question, len(image))
         results: list[Any] = []
-        for pixels, text in zip(images.load_each(image, **loading), questions, strict=True):
-            results.append(self._look(pixels, text, fixation, fixations) if isinstance(pixels, Tensor) else pixels)
+        for i, pixels in enumerate(images.load_each(image, **loading)):
+            try:
+                results.append(
+                    self._look(pixels, questions[i], fixation, fixations) if isinstance(pixels, Tensor) else pixels
+                )
+            except InputError as error:  # such as a fixation outside this image
+                name = images.describe_source(image[i], f"image {i + 1} of {len(image)}")
+                results.append(InputError(f"{name}: {error}"))
         if any(isinstance(result, Exception) for result in results):
             raise BatchError(results)
         return results
@@ -204,9 +209,12 @@ class Eye:
             fixation = None  # no place is named
         if fixation is None:
             return looking.peak(scene.tree, relevance * query(scene, [question]), count)
-        points = torch.as_tensor(fixation, dtype=torch.float64)
+        try:
+            points = torch.as_tensor(fixation, dtype=torch.float64)
+        except (TypeError, ValueError, RuntimeError):
+            points = torch.empty(0)
         if points.ndim not in (1, 2) or points.shape[-1] != 2:
-            raise InputError(f"fixation must be (x, y) in pixels or a list of such, got {fixation!r}")
+            raise InputError(f"fixation must be (x, y) in pixels or a list of such, got {shown(fixation)}")
         return points.reshape(1, -1, 2).to(relevance.device)
 
     def _context(self, scene: Scene, question: str) -> dict[str, Any]:
@@ -215,7 +223,7 @@ class Eye:
             "error": lambda: scene.lost,
             "energy": lambda: scene.lost_along(),
             "question": lambda: question,
-            "segments": lambda: segmenter(self.segmenter)(scene.pixels[0])[None],
+            "segments": lambda: [segmenter_of(self.segmenter)(scene.pixels[0])],
         }
         wanted = options_of(self.allocator).keys() & sources.keys() - self.options.keys()
         return {name: sources[name]() for name in sorted(wanted)}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from homunculus.cells import CellTree
-from homunculus.errors import InputError
+from homunculus.errors import InputError, whole_number
 from homunculus.relevance.spatial import regions
 
 PAGE_DEGREES = 20.0
@@ -48,16 +48,16 @@ def peak(
     Each place that was looked at inhibits its surround (`inhibition` degrees wide) so that the next one lies
     elsewhere. Among equals the place nearest to the middle wins: a flat relevance looks at the centre.
     """
-    if count < 1 or not inhibition > 0:
-        raise InputError(f"count must be at least 1 and inhibition above 0, got {count!r} and {inhibition!r}")
+    if not inhibition > 0:
+        raise InputError(f"inhibition must be above 0, got {inhibition!r}")
     here = tree.at(0)
     value = torch.where(tree.valid[:, here], relevance[:, here].double(), -torch.inf)  # [B, n0]
     low = torch.where(tree.valid[:, here], value, torch.inf).amin(1, keepdim=True)
-    boxes = (tree.box if tree.rows > 1 else tree.box[None])[:, here]
+    boxes = tree.box_of_each[:, here]
     places = (boxes[..., :2] + boxes[..., 2:]).double() / 2  # [B or 1, n0, 2]
     off_centre = (places - centre(tree)).square().sum(2).expand_as(value)
     found = []
-    for _ in range(count):
+    for _ in range(whole_number("count of fixations", count)):
         ties = value == value.amax(1, keepdim=True)
         chosen = torch.where(ties, off_centre, torch.inf).argmin(1)
         at = places.expand(len(value), -1, 2)[torch.arange(len(value), device=value.device), chosen]

@@ -39,6 +39,9 @@ _UNOPENED: dict[type[Exception], str] = {
 _PDFIUM_LOCK = threading.Lock()  # PDFium is not thread-safe
 
 
+_SIGNATURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"BM")
+
+
 class _PillowRules:
     """Pillow's process-wide settings at our values while any thread decodes, then as they were.
 
@@ -170,7 +173,7 @@ def _load(source: Source, request: _Request) -> torch.Tensor:  # uint8 [3, H, W]
         if not head:
             raise ImageError(f"{request.name} is empty (0 bytes): copy or download it again")
         stream.seek(0)
-        if b"%PDF" in head:
+        if b"%PDF" in head and not head.startswith(_SIGNATURES):  # an image may speak of PDF in its notes
             return _from_pdf(stream.read(), request)
         with _PILLOW_RULES, Image.open(stream) as image:
             return _from_pil(image, request)
@@ -180,7 +183,10 @@ def _byte_stream(source: object, name: str) -> contextlib.AbstractContextManager
     """The bytes of a path, a bytes object or a file, from their start; only our own file gets closed."""
     if isinstance(source, str | os.PathLike):
         try:
-            return Path(os.fsdecode(source)).open("rb")
+            path = Path(os.fsdecode(source))
+            if path.exists() and not path.is_file() and not path.is_dir():
+                return io.BytesIO(path.read_bytes())  # a pipe: decoders need to seek
+            return path.open("rb")
         except (OSError, ValueError) as error:
             reason = _UNOPENED.get(type(error), f"cannot be opened ({error})")
             raise ImageError(f"{name} {reason}") from error

@@ -18,7 +18,7 @@ UNKNOWN = 127.0  # grey of what a selection knows nothing about
 def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
     """The pixels of every chosen cell at its own level: levels of [B, C, h, w] -> [B, K, C, cell, cell].
 
-    One gather per level, which touches only the chosen pixels. A cell that the image only partly fills repeats the
+    One gather per level, which touches only the chosen pixels. A cell that its image only partly fills repeats the
     image's edge. Cells off the tree (`uniform`, off-grid points) are sampled from the image at their fractional scale.
     Places that a row does not have (`mask` False) are zero.
     """
@@ -27,26 +27,32 @@ def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
     cell, channels = selection.cell, levels[0].shape[1]
     out = levels[0].new_zeros(*selection.mask.shape, channels, cell, cell)  # [B, K, C, p, p]
     for level in selection.levels[selection.mask].unique().tolist():
+        if level > len(levels) - 1:
+            raise InputError(f"the selection has cells of level {level}, the pyramid {len(levels)} levels")
         b, k = ((selection.levels == level) & selection.mask).nonzero(as_tuple=True)
         origin = selection.boxes[b, k, :2]  # [n, 2] x, y in pixels of the image
+        image, sizes = at_scale(levels, level), scaled(selection.sizes, level)[b]
         if selection.indices is not None:
-            if level >= len(levels):
-                raise InputError(f"the selection has cells of level {level}, the pyramid {len(levels)} levels")
-            out[b, k] = _gather(levels[level], b, origin >> level, cell)
+            out[b, k] = _gather(image, b, origin >> level, sizes, cell)
         else:
-            out[b, k] = _sample(at_scale(levels, level), b, origin / 2.0**level, cell).to(out.dtype)
+            found = _sample(image, b, origin / 2.0**level, sizes, cell)
+            out[b, k] = found if out.is_floating_point() else (found + 0.5).to(out.dtype)
     return out
 
 
+def scaled(sizes: Tensor, level: float) -> Tensor:
+    """Height and width of images [B, 2] scaled by 2^-level, in whole pixels. [B, 2]"""
+    return (sizes / 2.0**level - 1e-6).ceil().long()
+
+
 def at_scale(levels: Sequence[Tensor], level: float) -> Tensor:
-    """The image scaled by 2^-level, antialiased from the next finer level of the pyramid. float [B, C, h, w]"""
-    finer = min(int(level), len(levels) - 1)
-    image = levels[finer].float()
+    """The image scaled by 2^-level: a level of the pyramid, or antialiased from the next finer one. [B, C, h, w]"""
+    finer = int(level)
+    if finer == level:
+        return levels[finer]
     scale = 2.0 ** (finer - level)
-    if scale == 1:
-        return image
     more = int(1 / scale) + 2  # repeat the edge a little: the scaled size is cut off, not rounded up
-    image = F.pad(image, (0, more, 0, more), mode="replicate")
+    image = F.pad(levels[finer].float(), (0, more, 0, more), mode="replicate")
     return F.interpolate(
         image,
         scale_factor=scale,
@@ -57,22 +63,22 @@ def at_scale(levels: Sequence[Tensor], level: float) -> Tensor:
     )
 
 
-def _gather(image: Tensor, b: Tensor, origin: Tensor, cell: int) -> Tensor:
-    """Whole-pixel patches of one level: origin [n, 2] -> [n, C, p, p]; the clamp repeats the edge."""
+def _gather(image: Tensor, b: Tensor, origin: Tensor, sizes: Tensor, cell: int) -> Tensor:
+    """Whole-pixel patches of one level: origin [n, 2] -> [n, C, p, p]; the edge of each image [n, 2] is repeated."""
     step = torch.arange(cell, device=image.device)
-    x = (origin[:, :1] + step).clamp(max=image.shape[3] - 1)  # [n, p]
-    y = (origin[:, 1:] + step).clamp(max=image.shape[2] - 1)
+    x = torch.minimum(origin[:, :1] + step, sizes[:, 1:] - 1)  # [n, p]
+    y = torch.minimum(origin[:, 1:] + step, sizes[:, :1] - 1)
     return image[b[:, None, None], :, y[:, :, None], x[:, None, :]].permute(0, 3, 1, 2)
 
 
-def _sample(image: Tensor, b: Tensor, origin: Tensor, cell: int) -> Tensor:
-    """Patches whose corner lies between pixels, bilinear: origin [n, 2] -> float [n, C, p, p], rounded for uint8."""
+def _sample(image: Tensor, b: Tensor, origin: Tensor, sizes: Tensor, cell: int) -> Tensor:
+    """Patches whose corner lies between pixels, bilinear: origin [n, 2] -> float [n, C, p, p]."""
     whole = (origin + 1e-6).floor()
-    right, down = (origin - whole).clamp(0, 1).to(image.dtype).unbind(1)  # [n]
+    right, down = (origin - whole).clamp(0, 1).float().unbind(1)  # [n]
     right, down = right[:, None, None, None], down[:, None, None, None]
-    block = _gather(image, b, whole.long(), cell + 1)  # [n, C, p + 1, p + 1]
+    block = _gather(image, b, whole.long(), sizes, cell + 1).float()  # [n, C, p + 1, p + 1]
     rows = block[:, :, :-1] * (1 - down) + block[:, :, 1:] * down
-    return (rows[..., :-1] * (1 - right) + rows[..., 1:] * right + 0.5).floor()
+    return rows[..., :-1] * (1 - right) + rows[..., 1:] * right
 
 
 def reconstruct(levels: Sequence[Tensor], selection: Selection, at: int = 0, how: str = "laplacian") -> Tensor:
@@ -97,20 +103,24 @@ def known_pixels(selection: Selection, level: int, at: int, size: Sequence[int])
     span, scale = selection.cell << level, 1 << max(level, at)
     b, k = ((selection.levels == level) & selection.mask).nonzero(as_tuple=True)
     column, row = (selection.boxes[b, k, :2] // span).unbind(1)
-    y, x = (((torch.arange(n, device=row.device) + 0.5) * scale / span).long() for n in size)
-    cells = torch.zeros(len(selection), int(y[-1]) + 1, int(x[-1]) + 1, device=row.device)
+    height, width = selection.sizes.amax(0).tolist()
+    cells = torch.zeros(len(selection), -(-height // span), -(-width // span), device=row.device)
     cells[b, row, column] = 1
+    y, x = (
+        (((torch.arange(n, device=row.device) + 0.5) * scale / span).long()).clamp(max=most - 1)
+        for n, most in zip(size, cells.shape[1:], strict=True)
+    )
     return cells[:, y][:, :, x][:, None]
 
 
 def _pull(levels: Sequence[Tensor], known: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-    """Carry what fine levels know up to coarse ones that do not, so that nothing bleeds in from the unknown."""
+    """Carry what fine levels know up to coarse pixels that lie wholly in it, so that nothing bleeds either way."""
     images, weights = [levels[0].float()], [known[0]]
     for level, here in zip(levels[1:], known[1:], strict=True):
-        weight = halve(weights[-1])
-        image = halve(images[-1] * weights[-1]) / weight.clamp(min=1e-6)
+        inside = -F.max_pool2d(-weights[-1], 2, ceil_mode=True)  # 1 where all four pixels below are known
+        image = halve(images[-1] * weights[-1]) / halve(weights[-1]).clamp(min=1e-6)
         images.append(torch.where(here > 0, level.float(), image))
-        weights.append(torch.where(here > 0, 1.0, (weight > 1e-6).float()))
+        weights.append(torch.maximum(here, inside))
     return images, weights
 
 

@@ -95,7 +95,7 @@ def _caption(glance: Glance, width: int) -> list[str]:
         f"{glance.allocator}: {chosen} of {glance.tree.size} cells, {float(glance.selection.coverage()[0]):.0%} of the "
         f"{glance.tree.width} x {glance.tree.height} image covered"
     )
-    lines = textwrap.wrap(glance.question, max(20, width // 11))[:4] or ["(a free look)"]
+    lines = textwrap.wrap(glance.question, max(20, width // 11), max_lines=4, placeholder=" ...") or ["(a free look)"]
     return [*lines, *textwrap.wrap(facts, max(20, width // 10))]
 
 

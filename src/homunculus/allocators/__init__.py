@@ -32,7 +32,7 @@ from homunculus.allocators.strata import adaptive_stratified, stratified
 from homunculus.allocators.uniform import uniform
 from homunculus.allocators.vortex import vortex
 from homunculus.cells import CellTree, Selection
-from homunculus.errors import InputError
+from homunculus.errors import InputError, shown, whole_number
 
 __all__ = [
     "RULES",
@@ -70,7 +70,7 @@ def list_allocators() -> list[str]:
 
 def rule(name: str) -> Callable[..., Tensor | Selection]:
     """The rule of that name."""
-    if name not in RULES:
+    if not isinstance(name, str) or name not in RULES:
         raise InputError(f"there is no allocator {name!r}; choose one of {', '.join(RULES)}")
     return RULES[name]
 
@@ -84,13 +84,13 @@ def options_of(name: str) -> dict[str, inspect.Parameter]:
 
 def check_options(name: str, options: Mapping[str, object]) -> None:
     """Options of the right names and types; what their values may be, each rule says itself."""
-    known = options_of(name)
+    chosen, known = rule(name), options_of(name)
     for key, value in options.items():
         if key not in known:
             takes = f"takes {', '.join(known)}" if known else "takes no options"
             raise InputError(f"{name} has no option {key!r}; it {takes}")
-        if not _fits(value, get_type_hints(rule(name))[key]):
-            raise InputError(f"{key} of {name} must be {known[key].annotation}, got {value!r}")
+        if not _fits(value, get_type_hints(chosen)[key]):
+            raise InputError(f"{key} of {name} must be {known[key].annotation}, got {shown(value)}")
 
 
 def _fits(value: object, hint: Any) -> bool:
@@ -133,10 +133,9 @@ def allocate(
 
 
 def _request(tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor | None, valid: Tensor | None) -> Request:
-    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-        raise InputError(f"budget must be a whole number of at least 1, got {budget!r}")
     tree = tree if valid is None else tree.restrict(valid)
-    relevance = torch.as_tensor(relevance)
+    budget = min(whole_number("budget", budget), max(tree.counts))
+    relevance = _numbers("relevance", relevance)
     if relevance.ndim != 2 or relevance.shape[1] != tree.size or not len(relevance):
         raise InputError(f"relevance must be [B, {tree.size}] for {tree!r}, got {list(relevance.shape)}")
     if tree.rows not in (1, len(relevance)):
@@ -152,15 +151,25 @@ def _request(tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor | 
 
 
 def _checked(tree: CellTree, fixation: Tensor, images: int) -> Tensor:
-    points = torch.as_tensor(fixation).to(tree.device).double()
-    points = points[:, None] if points.ndim == 2 else points
+    given = _numbers("fixation", fixation)
+    points = (given[:, None] if given.ndim == 2 else given).to(tree.device).double()
     if points.ndim != 3 or points.shape[0] != images or points.shape[1] < 1 or points.shape[2] != 2:
-        raise InputError(
-            f"fixation must be [{images}, 2] or [{images}, F, 2], got {list(torch.as_tensor(fixation).shape)}"
-        )
+        raise InputError(f"fixation must be [{images}, 2] or [{images}, F, 2], got {list(given.shape)}")
     inside = (points >= 0) & (points <= tree.sizes.flip(1)[:, None])
     if not bool(inside.all()):
         b, f = (~inside.all(2)).nonzero()[0].tolist()
         height, width = tree.image_sizes[b if tree.rows > 1 else 0]
-        raise InputError(f"fixation {points[b, f].tolist()} of image {b} lies outside its {width} x {height} pixels")
+        which = f" of image {b}" if images > 1 else ""
+        raise InputError(f"fixation {points[b, f].tolist()}{which} lies outside its {width} x {height} pixels")
     return points
+
+
+def _numbers(name: str, values: Any) -> Tensor:
+    """Values as a tensor of real numbers."""
+    try:
+        tensor = torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"{name} must be a tensor of numbers, got {shown(values)}") from None
+    if tensor.is_complex():
+        raise InputError(f"{name} must be real numbers, got {tensor.dtype}")
+    return tensor

@@ -7,7 +7,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from homunculus.allocators.cut import partition
-from homunculus.allocators.frame import Request, as_indices, best
+from homunculus.allocators.frame import Request, as_indices, best, share_of_tokens
 from homunculus.errors import InputError
 from homunculus.fixation import PAGE_DEGREES, eccentricity
 
@@ -29,10 +29,8 @@ def acuity_gain(request: Request, e: Tensor, m0: float = M0, e0: float = E0, fov
     Cutting where this is largest leaves cells whose side grows as e + e0; the budget sets the factor. `fovea` is a
     share of the tokens that the finest cells nearest to the fixation get in any case.
     """
-    if not 0 <= fovea <= 1:
-        raise InputError(f"fovea must be a share of the tokens from 0 to 1, got {fovea!r}")
     gain = request.tree.span * magnification(e, m0, e0)
-    if fovea > 0:
+    if share_of_tokens("fovea", fovea) > 0:
         near = best(-e, (request.quota * fovea).round().long(), request.tree.fine, request.most)
         gain = gain * (1 + 1e30 * near)  # their ancestors follow, for a parent ranks as high as its best child
     return gain

@@ -43,11 +43,11 @@ def atlas(request: Request, *, segments: Tensor | Sequence[Tensor] | None = None
 
 
 def labels_of_cells(tree: CellTree, segments: Tensor | Sequence[Tensor], images: int) -> Tensor:
-    """The label under the centre of each finest cell. [B, n0]"""
+    """The label under the centre of each finest cell, numbered from 0 in the order of the segmenter's. [B, n0]"""
     if len(segments) != images:
         raise InputError(f"segments must hold one label map for each of the {images} images, got {len(segments)}")
     here, maps = tree.at(0), []
-    for b, labels in enumerate(segments):
+    for b, labels in enumerate(map(torch.as_tensor, segments)):
         if labels.ndim != 2 or labels.is_floating_point() or labels.numel() == 0 or int(labels.min()) < 0:
             raise InputError(
                 f"segments must be whole-number labels [h, w] from 0 on, got {labels.dtype} {list(labels.shape)}"
@@ -58,7 +58,7 @@ def labels_of_cells(tree: CellTree, segments: Tensor | Sequence[Tensor], images:
         column = (at[:, 0] * labels.shape[1]).long().clamp(max=labels.shape[1] - 1)
         row = (at[:, 1] * labels.shape[0]).long().clamp(max=labels.shape[0] - 1)
         maps.append(labels[row, column].long())
-    return torch.stack(maps)
+    return torch.stack(maps).unique(return_inverse=True)[1]  # numbered without gaps, whatever the segmenter's numbers
 
 
 def _background(request: Request, taken: Tensor, behind: Tensor) -> Tensor:

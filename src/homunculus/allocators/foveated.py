@@ -6,7 +6,7 @@ from torch import Tensor
 
 from homunculus.allocators.acuity import E0, M0, acuity_gain
 from homunculus.allocators.cut import cut
-from homunculus.allocators.frame import Request
+from homunculus.allocators.frame import Request, relative
 from homunculus.errors import InputError
 from homunculus.fixation import PAGE_DEGREES, eccentricity
 
@@ -37,5 +37,4 @@ def foveated(
 
 def relevance_weight(request: Request, floor: float) -> Tensor:
     """Relevance from 0 to 1 of each image's largest, plus the floor. [B, N]"""
-    weight = request.weight * request.tree.valid
-    return weight / weight.amax(1, keepdim=True).clamp(min=1e-300) + floor
+    return relative(request.weight) + floor

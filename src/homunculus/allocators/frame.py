@@ -17,7 +17,7 @@ from homunculus.cells import CellTree
 from homunculus.errors import InputError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Request:
     """What a rule gets: checked, on one device, relevance in float64.
 
@@ -89,15 +89,31 @@ def as_whole(values: Tensor) -> Tensor:
 
     Sums of whole numbers do not depend on their order, so shares are the same on every device and in every batch.
     """
-    return (values / values.amax(1, keepdim=True).clamp(min=1e-300) * 2.0**40).round().long()
+    return (relative(values) * 2.0**40).round().long()
 
 
-def per_cell(name: str, values: Tensor, request: Request) -> Tensor:
-    """An option that has a value >= 0 for each cell, checked: [B, N], or [B, N, O] with several, on the device."""
+def relative(values: Tensor) -> Tensor:
+    """Values >= 0 [B, N] as shares of each row's largest; all zero stays zero."""
+    largest = values.amax(1, keepdim=True)
+    return values / torch.where(largest > 0, largest, 1.0)
+
+
+def per_cell(name: str, values: Tensor, request: Request, several: bool = False) -> Tensor:
+    """An option that has a value >= 0 for each cell, checked, on the device: [B, N], or [B, N, O] where it may."""
     values = values.to(request.relevance.device)
-    if values.shape[:2] != request.relevance.shape or values.ndim > 3:
+    if values.shape[:2] != request.relevance.shape or values.ndim > 2 + several or values.numel() == 0:
         raise InputError(f"{name} must be {list(request.relevance.shape)} like the relevance, got {list(values.shape)}")
+    if request.tree.is_bucket:  # what lies on padding does not matter
+        there = request.tree.valid if values.ndim == 2 else request.tree.valid[..., None]
+        values = torch.where(there, values, 0)
     low, high = torch.aminmax(values)
     if not (low >= 0 and high < torch.inf):  # false for NaN too
         raise InputError(f"{name} must hold finite numbers of at least 0, got {low.item()} to {high.item()}")
     return values
+
+
+def share_of_tokens(name: str, share: float) -> float:
+    """A share from 0 to 1, checked."""
+    if not 0 <= share <= 1:
+        raise InputError(f"{name} must be a share of the tokens from 0 to 1, got {share!r}")
+    return share

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -31,8 +32,9 @@ def frequency(
     for an open question. Without `energy` a cell loses in proportion to its side.
     """
     if energy is None:
+        orientation_shares([""], len(shares or ()), shares)  # wrong ones are named all the same
         return cut(request, request.weight * 2.0**request.tree.level)
-    energy = per_cell("energy", energy, request)
+    energy = per_cell("energy", energy, request, several=True)
     if energy.ndim == 2:
         return cut(request, request.weight * energy)
     share = orientation_shares(per_image(question, len(energy)), energy.shape[2], shares).to(request.relevance)
@@ -42,7 +44,7 @@ def frequency(
 def orientation_shares(questions: Sequence[str], orientations: int, shares: Sequence[float] | None = None) -> Tensor:
     """How the splits are shared between orientations for each question. float64 [B, O]"""
     if shares is not None:
-        if len(shares) != orientations or min(shares) < 0 or not sum(shares) > 0:
+        if len(shares) != orientations or not shares or min(shares) < 0 or not 0 < sum(shares) < math.inf:
             raise InputError(f"shares must be {orientations} numbers, none below 0 and not all 0, got {shares!r}")
         return torch.tensor([list(shares)] * len(questions), dtype=torch.float64)
     share = torch.full((len(questions), orientations), ACROSS, dtype=torch.float64)

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from homunculus.allocators.acuity import E0, OVERSAMPLE, acuity_cells
-from homunculus.allocators.frame import Request, best, fill
+from homunculus.allocators.frame import Request, best, fill, relative, share_of_tokens
 from homunculus.allocators.offgrid import ring_points
 from homunculus.cells import Selection
-from homunculus.errors import InputError
+from homunculus.errors import InputError, whole_number
 from homunculus.fixation import PAGE_DEGREES
 
+MOST_BINS = 4096  # along either axis
 PHASE = 0.382  # of a sector: keeps sector borders off the axes and diagonals, where cells would lie exactly on them
 
 
@@ -38,9 +39,10 @@ def logpolar(
     rho = log(`alpha` + r (1 + `beta` s)) for a cell of relevance s at r degrees, "acuity" evenly in the integral of
     60 / (1 + 0.3 r) cycles per degree. `fovea` is a share of tokens for the finest cells around the fixation,
     `e0` the constant of M(e), `degrees` the height of the page. `rings` and `sectors` set the bins; other budgets than
-    273 keep the proportion of 16 to 17. `offgrid` centres patches exactly on the ring points instead.
+    273 keep the proportion of 16 to 17. `offgrid` centres patches exactly on the ring
+    points instead, log-spaced.
     """
-    central = round(request.budget * fovea)  # tokens that need no bin
+    central = round(request.budget * share_of_tokens("fovea", fovea))  # tokens that need no bin
     gazes = request.fixation.shape[1]  # each has its own bins
     rings, sectors = _bins(max(1, (request.budget - central) // gazes), rings, sectors)
     if radius not in RADII or not alpha > 0 or not 0 <= beta <= 10:
@@ -49,12 +51,12 @@ def logpolar(
             f"got {radius!r}, {alpha!r} and {beta!r}"
         )
     if offgrid:
+        if fovea or beta or radius != "log":
+            raise InputError("offgrid knows log-spaced rings alone: it takes no fovea, no beta and no other radius")
         return ring_points(request, rings, sectors, alpha, e0, degrees)
     cells, e = acuity_cells(request, oversample, e0, degrees, fovea)
     at = Compact(request, cells, e)
-    strength = at.relevance.clamp(min=0)
-    strength = strength / strength.amax(1, keepdim=True).clamp(min=1e-300)
-    rho = RADII[radius](at.e * (1 + beta * strength), alpha)
+    rho = RADII[radius](at.e * (1 + beta * relative(at.relevance.clamp(min=0))), alpha)
     bins = (at.gaze * rings + _fraction(rho, at.there, rings)) * sectors + _sector(at.angle, sectors)
     kept = at.fixated | best(-at.e, (request.quota * fovea).round().long(), at.there & at.fine, central)
     count = gazes * rings * sectors
@@ -131,11 +133,9 @@ class Compact:
 
 def _bins(budget: int, rings: int | None, sectors: int | None) -> tuple[int, int]:
     """16 x 17 at 273 tokens, and near that proportion at other budgets."""
-    rings = max(1, math.isqrt((budget - 1) * 16 // 17)) if rings is None else rings
-    sectors = max(1, (budget - 1) // max(rings, 1)) if sectors is None else sectors
-    if rings < 1 or sectors < 1:
-        raise InputError(f"rings and sectors must be at least 1, got {rings!r} and {sectors!r}")
-    return rings, sectors
+    rings = max(1, min(math.isqrt((budget - 1) * 16 // 17), MOST_BINS)) if rings is None else rings
+    sectors = max(1, min((budget - 1) // max(rings, 1), MOST_BINS)) if sectors is None else sectors
+    return whole_number("rings", rings, 1, MOST_BINS), whole_number("sectors", sectors, 1, MOST_BINS)
 
 
 def _fraction(value: Tensor, there: Tensor, parts: int) -> Tensor:

@@ -15,12 +15,13 @@ from homunculus.fixation import eccentricity, pixels_per_degree
 
 
 def ring_points(request: Request, rings: int, sectors: int, alpha: float, e0: float, degrees: float) -> Selection:
-    """The fixation and the ring points that lie in the image, filled up with cells of the cut that follows M(e).
+    """The fixations and the ring points that lie in the image, filled up with cells of the cut that follows M(e).
 
     Patches keep their size at the border and move inside instead. Order: coarse to fine, row by row.
     """
     tree = request.tree
-    points, levels = _rings(request, rings, sectors, alpha, degrees)  # [B, P, 2], [B, P]
+    each = [_rings(request, gaze, rings, sectors, alpha, degrees) for gaze in request.fixation.unbind(1)]
+    points, levels = torch.cat([p for p, _ in each], 1), torch.cat([l for _, l in each], 1)  # [B, P, 2], [B, P]
     size = tree.sizes.flip(1)[:, None].double()  # [B, 1, 2]
     inside = ((points >= 0) & (points <= size)).all(2)
     span = tree.cell * 2.0 ** levels[..., None]
@@ -34,9 +35,11 @@ def ring_points(request: Request, rings: int, sectors: int, alpha: float, e0: fl
     return _first_distinct(request, boxes, levels, torch.cat((inside, cells >= 0), 1))
 
 
-def _rings(request: Request, rings: int, sectors: int, alpha: float, degrees: float) -> tuple[Tensor, Tensor]:
+def _rings(
+    request: Request, fixation: Tensor, rings: int, sectors: int, alpha: float, degrees: float
+) -> tuple[Tensor, Tensor]:
+    """The fixation [B, 2] and the points on its rings, [B, P, 2] in pixels, with their levels [B, P]."""
     tree, device = request.tree, request.tree.device
-    fixation = request.fixation[:, 0]
     farthest = torch.maximum(fixation, tree.sizes.flip(1) - fixation).square().sum(1, keepdim=True).sqrt()
     scale = pixels_per_degree(tree, degrees).expand(len(fixation), 1)
     outmost = torch.log1p(farthest / scale / alpha)  # [B, 1]

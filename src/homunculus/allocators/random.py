@@ -10,13 +10,10 @@ from torch import Tensor
 from homunculus.allocators.frame import Request
 from homunculus.allocators.grid import grid
 from homunculus.cells import CellTree
-from homunculus.errors import InputError
 
 
 def random(request: Request, *, seed: int = 0) -> Tensor:
     """Finest cells at random: a hash of `seed` and cell, the same in every batch."""
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise InputError(f"seed must be a whole number, got {seed!r}")
     return grid(replace(request, relevance=noise(request.tree, seed).expand_as(request.relevance)))
 
 

@@ -11,7 +11,7 @@ from homunculus.allocators.frame import Request, as_whole, fill
 from homunculus.allocators.seats import members_of, seats, top_of_each, worth_of
 from homunculus.allocators.wording import Wording, per_image
 from homunculus.cells import CellTree
-from homunculus.errors import InputError
+from homunculus.errors import whole_number
 
 FEWEST, MOST = 2, 8  # strata along one side that `adaptive-stratified` chooses between
 
@@ -22,8 +22,8 @@ def stratified(request: Request, *, strata: int | tuple[int, int] = 4) -> Tensor
     `strata` is the number along both sides, or (rows, columns).
     """
     tree, (rows, columns) = request.tree, (strata, strata) if isinstance(strata, int) else strata
-    if min(rows, columns) < 1:
-        raise InputError(f"strata must be at least 1 along each side, got {strata!r}")
+    for number in (rows, columns):
+        whole_number("strata along a side", number, 1, 256)
     shape = torch.tensor([[rows, columns]], device=tree.device)
     group = tree.layout(("stratum", rows, columns), lambda: stratum_of(tree, shape))
     members = tree.layout(("strata", rows, columns), lambda: _members(tree, group, rows * columns))

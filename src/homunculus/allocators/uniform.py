@@ -26,7 +26,7 @@ def uniform(request: Request) -> Selection:
     last = at + 1 >= torch.stack((columns, rows), 1)[:, None]
     high = torch.where(last, tree.sizes.flip(1)[:, None].double(), (at + 1) * span)
     boxes = torch.cat((low, high), 2) * there[..., None]
-    levels = torch.where(there, -scale.log2()[:, None], 0.0)
+    levels = torch.where(there, scale.log2().abs()[:, None], 0.0)
     batch = len(request.relevance)
     return Selection(
         boxes.expand(batch, -1, -1),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from homunculus.errors import InputError
+from homunculus.errors import InputError, shown
 
 TEXT = """text word words letter letters line lines read reads say says written write printed print title heading header
     footer name named date year number total amount price sum cost address phone email invoice receipt label caption
@@ -43,6 +43,7 @@ class Wording:
 def per_image(question: str | Sequence[str], images: int) -> list[str]:
     """One question for each image: a single one is asked of all."""
     questions = [question] * images if isinstance(question, str) else question
-    if len(questions) != images or not all(isinstance(q, str) for q in questions):
-        raise InputError(f"question must be one text or a text for each of the {images} images, got {question!r}")
+    several = isinstance(questions, (list, tuple)) and all(isinstance(q, str) for q in questions)
+    if not several or len(questions) != images:
+        raise InputError(f"question must be one text or a text for each of the {images} images, got {shown(question)}")
     return list(questions)

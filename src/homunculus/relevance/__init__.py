@@ -19,16 +19,12 @@ from homunculus.relevance.scene import Scene
 
 __all__ = ["RELEVANCES", "Balance", "HiZ", "Scene", "Scout", "list_relevances", "opponent", "query", "relevance_of"]
 
-RELEVANCES: dict[str, Callable[[Scene, list[str]], Tensor]] = {
-    "information": information,
-    "saliency": saliency,
-    "query": query,
-}
+RELEVANCES: dict[str, Callable[[Scene, list[str]], Tensor]] = {"information": information, "saliency": saliency}
 
 
 def list_relevances() -> list[str]:
     """Names that `Eye` takes."""
-    return [*RELEVANCES, "opponent"]
+    return [*RELEVANCES, "query", "opponent"]
 
 
 def relevance_of(

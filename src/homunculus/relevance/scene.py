@@ -26,7 +26,7 @@ GREYS, STEPS = (
 )  # bins of the two histograms: 16 greys, and the logarithm of a band's value either side of 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bands:
     """Per cell, from the pixels of its own level: all float32, energies in squared grey levels (0..255).
 

@@ -67,7 +67,7 @@ def regions(question: str, columns: Sequence[Interval] = (), rows: Sequence[Inte
 
     `columns` and `rows` are those that the page was seen to have; without them "second column" divides it evenly.
     """
-    words = re.findall(r"[a-z]+|\d+(?:st|nd|rd|th)?", question.lower())
+    words = re.findall(r"[a-z]+|\d{1,4}(?:st|nd|rd|th)?", question.lower())
     found: list[tuple[int, Interval | None, Interval | None]] = []  # position, across, down
     for i in range(len(words)):
         across, down = _place(words, i, columns, rows)
@@ -111,16 +111,11 @@ def _ordinal(number: int, words: list[str], i: int, kind: set[str], seen: Sequen
     if seen and number <= len(seen):
         return seen[number - 1 if number > 0 else -1]
     stated = [NUMBERS.get(w, int(w) if w.isdigit() else 0) for w in words[i + 2 : i + 5]]
-    total = max([number, 3 if kind is COLUMN else 10, *seen_count(seen)])
+    total = max(number, 3 if kind is COLUMN else 10, len(seen))
     if "of" in words[i + 2 : i + 4] and max(stated, default=0) >= max(number, 1):
         total = max(stated)
     place = number - 1 if number > 0 else total - 1
     return place / total, (place + 1) / total
-
-
-def seen_count(seen: Sequence[Interval]) -> list[int]:
-    """How many were seen, as a list that is empty when none were."""
-    return [len(seen)] if seen else []
 
 
 def _joins(
