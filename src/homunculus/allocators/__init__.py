@@ -76,6 +76,11 @@ def rule(name: str) -> Callable[..., Tensor | Selection]:
 
 
 @cache
+def _types_of(name: str) -> dict[str, Any]:
+    return get_type_hints(rule(name))
+
+
+@cache
 def options_of(name: str) -> dict[str, inspect.Parameter]:
     """The options that an allocator takes beyond tree, relevance, budget and fixation."""
     parameters = inspect.signature(rule(name)).parameters
@@ -84,12 +89,13 @@ def options_of(name: str) -> dict[str, inspect.Parameter]:
 
 def check_options(name: str, options: Mapping[str, object]) -> None:
     """Options of the right names and types; what their values may be, each rule says itself."""
-    chosen, known = rule(name), options_of(name)
+    rule(name)
+    known = options_of(name)
     for key, value in options.items():
         if key not in known:
             takes = f"takes {', '.join(known)}" if known else "takes no options"
             raise InputError(f"{name} has no option {key!r}; it {takes}")
-        if not _fits(value, get_type_hints(chosen)[key]):
+        if not _fits(value, _types_of(name)[key]):
             raise InputError(f"{key} of {name} must be {known[key].annotation}, got {shown(value)}")
 
 

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from homunculus.allocators.frame import as_whole, best
 
+FEW = 8  # groups: up to here counting along the sorted cells is cheaper than a second sort
+
 
 def worth_of(group: Tensor, value: Tensor, cells: Tensor) -> Tensor:
     """Summed value >= 0 of each group; where a row has none at all, the number of cells. float64 [B, groups]
@@ -64,6 +66,10 @@ def top_of_each(group: Tensor, score: Tensor, quota: Tensor, among: Tensor, memb
 def rank_in_group(group: Tensor, score: Tensor, groups: int) -> Tensor:
     """Place of each cell in its own group by falling score, from 0; ties in tree order. [B, n] -> [B, n]"""
     by_score = score.argsort(dim=1, descending=True, stable=True)
+    if groups <= FEW:
+        lined = group.gather(1, by_score)[..., None]
+        count = (lined == torch.arange(groups, device=group.device)).cumsum(1)  # [B, n, groups]
+        return torch.empty_like(by_score).scatter_(1, by_score, count.gather(2, lined)[..., 0] - 1)
     found, by_group = group.gather(1, by_score).sort(dim=1, stable=True)
     order = by_score.gather(1, by_group)
     first = torch.searchsorted(found, torch.arange(groups, device=group.device).expand(len(group), -1).contiguous())

@@ -18,6 +18,7 @@ BROAD = """describe description summarise summarize summary overview scene overa
     compare difference topic about"""
 ROWS = "row rows line lines"
 COLUMNS = "column columns"
+KINDS = tuple(frozenset(words.split()) for words in (TEXT, UPRIGHT, BROAD, ROWS, COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,7 @@ class Wording:
     def of(cls, question: str) -> Wording:
         """Read the question's words; an empty question has none of any kind."""
         words = re.findall(r"[a-z]+", question.lower())
-        text, upright, broad, rows, columns = (
-            sum(word in kind.split() for word in words) for kind in (TEXT, UPRIGHT, BROAD, ROWS, COLUMNS)
-        )
+        text, upright, broad, rows, columns = (sum(word in kind for word in words) for kind in KINDS)
         return cls(text, upright, bool(broad), bool(rows), bool(columns))
 
 

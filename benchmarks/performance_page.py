@@ -1,0 +1,85 @@
+"""Writes docs/performance.md from the results files: python benchmarks/performance_page.py"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from homunculus.files import replacing
+
+ROOT = Path(__file__).parents[1]
+PAGE = """# Performance
+
+This page is written by `python benchmarks/performance_page.py` from the files in `results/`.
+
+## Choosing the cells
+
+`python benchmarks/allocators.py` (writes `results/allocators_cpu.json`; `--device cuda` for a GPU). Milliseconds per
+*batch of 8* images, median; {cpu}, and {gpu}.
+A 2048 x 2048 image has 5,461 cells over 7 levels. "Loop" is the same rule as plain Python loops over images and cells
+(`benchmarks/loops.py`), measured in turns with the batched one; both choose the same cells. The rows with "+" are what
+`Eye` runs: with band energies, segments and the question.
+
+| allocator | 1024², 273 | **2048², 273** | 4096², 273 | 2048², 1024 | loop, 2048², 273 | faster | H200, 2048², 273 |
+|---|---|---|---|---|---|---|---|
+{allocators}
+
+Limits that the benchmark checks on two cores at 2048² and 273 tokens: 4 ms for the cut family (`dag`, `foveated`,
+`frequency`), 10 ms for all others, `stratified` and `logpolar` at least 30 times faster than their loops. On the GPU these
+times are launches of small kernels, not work: they hardly grow with the size of the image.
+
+## Looking
+
+`python benchmarks/look.py` (writes `results/look_cpu.json`): `Eye().look` on pixels in memory, `foveated` with `opponent`
+relevance, {look}. The cost follows the number of pixels, and no float copy of the image is ever made.
+
+| image | seconds | ns a pixel | peak memory of the process, MiB |
+|---|---|---|---|
+{looks}
+"""
+
+
+def read(name: str) -> dict:
+    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+
+
+def where(machine: dict) -> str:
+    if machine["device"] == "cpu":
+        return f"{machine['cores']} cores of an {machine['processor']}, torch {machine['torch']}, commit {machine['commit']}"
+    return f"{machine['device']}, torch {machine['torch']}, commit {machine['commit']}"
+
+
+def allocator_rows(cpu: dict, gpu: dict) -> str:
+    def ms(results: dict, name: str, side: int, budget: int) -> dict:
+        key = (name, side, budget)
+        return next(r for r in results["rows"] if (r["allocator"], r["side"], r["budget"]) == key)
+
+    lines = []
+    for name in dict.fromkeys(row["allocator"] for row in cpu["rows"]):
+        here = ms(cpu, name, 2048, 273)
+        loop = f"{here['loop_ms']:.0f} | {here['loop_ms'] / here['ms']:.0f}x" if "loop_ms" in here else " | "
+        sizes = " | ".join(f"{ms(cpu, name, side, budget)['ms']:.1f}" for side, budget in ((4096, 273), (2048, 1024)))
+        small, device = ms(cpu, name, 1024, 273)["ms"], ms(gpu, name, 2048, 273)["ms"]
+        lines.append(f"| {name} | {small:.1f} | **{here['ms']:.1f}** | {sizes} | {loop} | {device:.1f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    cpu, gpu, look = read("allocators_cpu"), read("allocators_cuda"), read("look_cpu")
+    looks = "\n".join(
+        f"| {r['side']} x {r['side']} | {r['seconds']:.2f} | {r['seconds'] / r['side'] ** 2 * 1e9:.0f} | {r['peak_mib']:.0f} |"
+        for r in look["rows"]
+    )
+    page = PAGE.format(
+        cpu=where(cpu["machine"]),
+        gpu=where(gpu["machine"]),
+        look=where(look["machine"]),
+        allocators=allocator_rows(cpu, gpu),
+        looks=looks,
+    )
+    with replacing(ROOT / "docs" / "performance.md") as unfinished:
+        unfinished.write_text(page)
+
+
+if __name__ == "__main__":
+    main()
