@@ -25,13 +25,13 @@ A 2048 x 2048 image has 5,461 cells over 7 levels. "Loop" is the same rule as pl
 {allocators}
 
 Limits that the benchmark checks on two cores at 2048² and 273 tokens: 4 ms for the cut family (`dag`, `foveated`,
-`frequency`), 10 ms for all others, `stratified` and `logpolar` at least 30 times faster than their loops. On the GPU these
-times are launches of small kernels, not work: they hardly grow with the size of the image.
+`frequency`), 10 ms for all others, `stratified` and `logpolar` at least 30 times faster than their loops. On the GPU
+these times are launches of small kernels, not work: they hardly grow with the size of the image.
 
 ## Looking
 
-`python benchmarks/look.py` (writes `results/look_cpu.json`): `Eye().look` on pixels in memory, `foveated` with `opponent`
-relevance, {look}. The cost follows the number of pixels, and no float copy of the image is ever made.
+`python benchmarks/look.py` (writes `results/look_cpu.json`): `Eye().look` on pixels in memory, `foveated` with
+`opponent` relevance, {look}. The cost follows the number of pixels, and no float copy of the image is ever made.
 
 | image | seconds | ns a pixel | peak memory of the process, MiB |
 |---|---|---|---|
@@ -45,8 +45,10 @@ def read(name: str) -> dict:
 
 def where(machine: dict) -> str:
     if machine["device"] == "cpu":
-        return f"{machine['cores']} cores of an {machine['processor']}, torch {machine['torch']}, commit {machine['commit']}"
-    return f"{machine['device']}, torch {machine['torch']}, commit {machine['commit']}"
+        place = f"{machine['cores']} cores of an {machine['processor']}"
+    else:
+        place = machine["device"]
+    return f"{place}, torch {machine['torch']}, commit {machine['commit']}"
 
 
 def allocator_rows(cpu: dict, gpu: dict) -> str:
@@ -66,16 +68,16 @@ def allocator_rows(cpu: dict, gpu: dict) -> str:
 
 def main() -> None:
     cpu, gpu, look = read("allocators_cpu"), read("allocators_cuda"), read("look_cpu")
-    looks = "\n".join(
-        f"| {r['side']} x {r['side']} | {r['seconds']:.2f} | {r['seconds'] / r['side'] ** 2 * 1e9:.0f} | {r['peak_mib']:.0f} |"
-        for r in look["rows"]
-    )
+    looks = []
+    for row in look["rows"]:
+        per_pixel = row["seconds"] / row["side"] ** 2 * 1e9
+        looks.append(f"| {row['side']}² | {row['seconds']:.2f} | {per_pixel:.0f} | {row['peak_mib']:.0f} |")
     page = PAGE.format(
         cpu=where(cpu["machine"]),
         gpu=where(gpu["machine"]),
         look=where(look["machine"]),
         allocators=allocator_rows(cpu, gpu),
-        looks=looks,
+        looks="\n".join(looks),
     )
     with replacing(ROOT / "docs" / "performance.md") as unfinished:
         unfinished.write_text(page)
