@@ -12,9 +12,9 @@ import torch
 
 def machine(device: str) -> dict[str, object]:
     """Processor, device, threads, versions and commit; a copy without history takes COMMIT from the environment."""
-    describe = ["git", "describe", "--always", "--dirty"]
-    known = subprocess.run(describe, cwd=Path(__file__).parent, capture_output=True, text=True).stdout.strip()
-    commit = known or os.environ.get("COMMIT", "unknown")
+    commit = _git("rev-parse", "--short", "HEAD") or os.environ.get("COMMIT", "unknown")
+    if _git("status", "--porcelain", "--", "../src", "."):
+        commit += " with changes"
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -24,6 +24,10 @@ def machine(device: str) -> dict[str, object]:
         "python": platform.python_version(),
         "commit": commit,
     }
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True).stdout.strip()
 
 
 def _processor() -> str:
