@@ -50,10 +50,10 @@ def top_of_each(group: Tensor, score: Tensor, quota: Tensor, among: Tensor, memb
     """
     groups = quota.shape[1]
     if members is not None and not score.is_cuda:  # a GPU sorts faster than it can be asked about ties
-        own = score.gather(1, members.clamp(min=0).expand(len(score), -1, -1).flatten(1)).unflatten(
-            1, members.shape[1:]
-        )
-        top = torch.where(members >= 0, own, -torch.inf).topk(max(1, int(quota.max())), dim=2).values
+        there = members >= 0
+        own = score.gather(1, members.clamp(min=0).flatten(1).expand(len(score), -1)).unflatten(1, members.shape[1:])
+        own = own if bool(there.all()) else torch.where(there, own, -torch.inf)
+        top = own.topk(max(1, int(quota.max())), dim=2).values  # [B, groups, largest quota]
         least = top.gather(2, (quota - 1).clamp(min=0)[..., None])[..., 0].masked_fill(quota == 0, torch.inf)
         chosen = (score >= least.gather(1, group)) & among
         if torch.equal(chosen.sum(1), quota.sum(1)):
