@@ -9,9 +9,6 @@ from hypothesis import strategies as st
 import loops
 from homunculus import CellTree, InputError, allocate, list_allocators
 from homunculus.allocators import RULES, options_of
-from homunculus.allocators.acuity import magnification
-from homunculus.allocators.foveated import FLOOR
-from homunculus.fixation import eccentricity, peak
 
 NAMES = list_allocators()
 TREE_RULES = [name for name in NAMES if name != "uniform"]
@@ -181,16 +178,9 @@ def test_the_cut_covers_every_pixel_once_and_the_rest_goes_to_the_best_fine_cell
         assert (times - extra[tree.at(0)].long() == 1).all(), "a pixel that the cut does not cover exactly once"
         rest = torch.ones(tree.size, dtype=torch.bool)
         rest[: tree.inner] = rest[indices] = False
-        rest[extras] = True
-        rest = rest.nonzero()[:, 0]
-        worth = relevance[b].double()
-        if name == "foveated":
-            at = peak(tree, relevance[b : b + 1]) if fixation is None else fixation[b : b + 1, None]
-            worth = magnification(eccentricity(tree, at))[0] * (
-                worth.clamp(min=0) / worth.max().clamp(min=1e-300) + FLOOR
-            )
-        ranked = rest[worth[rest].argsort(descending=True, stable=True)]
-        assert sorted(extras.tolist()) == sorted(ranked[: len(extras)].tolist())
+        missed = rest & ~extra
+        if len(extras) and missed.any():
+            assert relevance[b, extras].min() >= relevance[b, missed].max(), "a better fine cell is left out"
 
 
 @pytest.mark.parametrize("name", CUTS)
@@ -203,9 +193,7 @@ def test_fewer_tokens_than_roots_gives_roots_and_more_than_fine_cells_gives_all_
     assert ((many.levels == 0).sum(1) == tree.fine_counts[0]).all()
     for b in range(3):
         ancestors = many.indices[b][many.levels[b] > 0]
-        assert len(ancestors) == 10
-        if name != "foveated":
-            assert sorted(ancestors.tolist()) == sorted(relevance[b, : tree.inner].topk(10).indices.tolist())
+        assert sorted(ancestors.tolist()) == sorted(relevance[b, : tree.inner].topk(10).indices.tolist())
 
 
 @given(requests(largest_batch=1), st.data())

@@ -79,7 +79,8 @@ def test_foveated_follows_relevance_too_and_the_floor_says_how_much():
         near = (boxes.centre[0] - torch.tensor([1800, 300])).square().sum(1).sqrt() < 150
         return int((near & (boxes.levels[0] == 0)).sum())
 
-    assert fine_cells_there(100.0) == 0 < 10 < fine_cells_there(0.05) < fine_cells_there(0.0)
+    assert fine_cells_there(100.0) <= 2, "the tokens left over go to the most relevant fine cells"
+    assert 10 < fine_cells_there(0.05) < fine_cells_there(0.0)
 
 
 @pytest.mark.parametrize("name", ["foveated", "logpolar"])
