@@ -172,6 +172,12 @@ def test_every_kind_of_pixel_can_be_looked_at(mode, page, tmp_path):
     assert hm.Eye(budget=20).look(path).selection.boxes.shape == (1, 20, 4)
 
 
+def test_a_segmenter_may_be_any_function_and_return_an_array(page):
+    halves = np.repeat([[0, 7]], 4, axis=0)
+    eye = hm.Eye("atlas", budget=40, segmenter=lambda pixels: halves)
+    assert eye.look(page).selection.boxes.shape == (1, 40, 4)
+
+
 def test_trees_deeper_than_the_image_are_fine(page):
     glance = hm.Eye(levels=12, budget=60).look(page.resize((100, 90)), "the footer")
     assert glance.tree.levels == 12 and glance.selection.boxes.shape == (1, min(60, glance.tree.size), 4)

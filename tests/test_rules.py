@@ -285,7 +285,7 @@ def test_atlas_takes_label_maps_of_any_resolution_one_for_each_image():
     assert torch.equal(together.row(1).boxes, alone.boxes)
 
 
-def test_atlas_takes_any_numbers_for_labels_and_arrays_too():
+def test_atlas_takes_any_numbers_for_labels():
     tree = CellTree(320, 320)
     relevance = torch.rand(1, tree.size)
     small = torch.randint(0, 7, (1, 30, 30))

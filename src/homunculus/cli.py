@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import os
 import sys
 from io import TextIOWrapper
@@ -158,10 +157,10 @@ def allocators(name: Annotated[str | None, typer.Argument(help="One allocator, t
 
 def _report(glance: Glance, image: str, png: Path | None, json_: Path | None) -> None:
     if json_ == Path("-"):
-        sys.stdout.write(json.dumps(glance.to_dict(), allow_nan=False) + "\n")
+        sys.stdout.write(glance.to_json())
     elif json_:
         with replacing(json_) as unfinished:
-            unfinished.write_text(json.dumps(glance.to_dict(), allow_nan=False) + "\n")
+            unfinished.write_text(glance.to_json())
     if png:
         glance.save(png)
     levels = glance.selection.levels[0].double()

@@ -88,6 +88,10 @@ class Glance:
             "tokens": [{"box": box, "level": level, "relevance": r} for box, level, r in entries],
         }
 
+    def to_json(self) -> str:
+        """`to_dict` as one line of JSON."""
+        return json.dumps(self.to_dict(), allow_nan=False) + "\n"
+
     def picture(self) -> Image.Image:
         """The page with the chosen cells and the fixations, and beside it what a model will see."""
         from homunculus.viz import picture
@@ -101,7 +105,7 @@ class Glance:
             raise InputError(f"cannot write {path}: its ending must be .json or one of {', '.join(PICTURES)}")
         with replacing(path) as unfinished:
             if ending == ".json":
-                unfinished.write_text(json.dumps(self.to_dict(), allow_nan=False) + "\n")
+                unfinished.write_text(self.to_json())
             else:
                 self.picture().save(unfinished, format=PICTURES[ending])
 
@@ -223,7 +227,7 @@ class Eye:
             "error": lambda: scene.lost,
             "energy": lambda: scene.lost_along(),
             "question": lambda: question,
-            "segments": lambda: [segmenter_of(self.segmenter)(scene.pixels[0])],
+            "segments": lambda: [torch.as_tensor(segmenter_of(self.segmenter)(scene.pixels[0]))],
         }
         wanted = options_of(self.allocator).keys() & sources.keys() - self.options.keys()
         return {name: sources[name]() for name in sorted(wanted)}

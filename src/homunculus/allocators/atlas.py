@@ -47,7 +47,7 @@ def labels_of_cells(tree: CellTree, segments: Tensor | Sequence[Tensor], images:
     if len(segments) != images:
         raise InputError(f"segments must hold one label map for each of the {images} images, got {len(segments)}")
     here, maps = tree.at(0), []
-    for b, labels in enumerate(map(torch.as_tensor, segments)):
+    for b, labels in enumerate(segments):
         if labels.ndim != 2 or labels.is_floating_point() or labels.numel() == 0 or int(labels.min()) < 0:
             raise InputError(
                 f"segments must be whole-number labels [h, w] from 0 on, got {labels.dtype} {list(labels.shape)}"
