@@ -1,4 +1,4 @@
-"""The command line: `homunculus look`, `homunculus allocators`.
+"""The command line: `homunculus look`, `homunculus allocators`, `homunculus train`.
 
 Colours and progress on a terminal, plain text when piped; exit code 0 only when all went well, 2 for wrong input.
 """
@@ -24,6 +24,7 @@ from homunculus.errors import ImageError, InputError
 from homunculus.eye import Eye, Glance
 from homunculus.files import replacing
 from homunculus.image import MAX_PIXELS
+from homunculus.train.cli import app as train_app
 
 app = typer.Typer(
     help="A fixed budget of visual tokens, spent where the question looks.",
@@ -31,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.add_typer(train_app, name="train")
 out = Console(highlight=False, soft_wrap=True, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 

@@ -47,7 +47,7 @@ def halve(x: Tensor, kernel: Sequence[float] = KERNEL) -> Tensor:
     H, W = _half(_size(x))
     if x.requires_grad:  # the graph keeps every strip anyway
         return _halve_rows(x, weights, 0, H)
-    strip = _STRIP if x.device.type == "cpu" else 4 * _STRIP  # a GPU waits for launches, not for cache
+    strip = _STRIP if x.device.type == "cpu" else 64 * _STRIP  # a GPU waits for launches, not for cache
     rows = max(1, strip * x.shape[-2] // max(1, 2 * x.numel()))  # output rows per strip
     out = x.new_empty(*x.shape[:-2], H, W)  # filled in place: strips kept aside would scatter the heap
     for top in range(0, H, rows):

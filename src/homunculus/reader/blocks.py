@@ -1,0 +1,115 @@
+"""The parts that encoder and scout are built from."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from homunculus.positions import rotary
+
+SCALE = 3.0  # radians per fine cell of the fastest rotary frequency: tells places within a cell apart
+BASE = 1000.0
+LEVEL_SHARE = (1, 3, 3)
+SHARPNESS = 0.2  # of attention between queries and keys of unit size
+
+Turn = tuple[Tensor, Tensor]
+
+
+def turn_of(places: Tensor, head: int) -> Turn:
+    """Cosines and sines of the rotary angles of places [..., K, 3] (level, x, y in fine cells): [..., K, 1, head / 2]."""
+    places = places.double()
+    angles = rotary(torch.cat((places[..., :1], places[..., 1:] * SCALE), -1), head, BASE, LEVEL_SHARE)
+    return angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2)
+
+
+def turned(x: Tensor, turn: Turn) -> Tensor:
+    """Queries or keys [B, K, heads, width] turned by their places."""
+    cos, sin = (part.to(x.dtype) for part in turn)
+    first, second = x.chunk(2, -1)
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
+
+
+class Attention(nn.Module):
+    """Multi-head attention over tokens, to themselves or to others, with rotary places and normed queries and keys."""
+
+    def __init__(self, width: int, heads: int, source: int | None = None) -> None:
+        super().__init__()
+        self.heads = heads
+        self.q = nn.Linear(width, width, bias=False)
+        self.kv = nn.Linear(source or width, 2 * width, bias=False)
+        self.out = nn.Linear(width, width)
+
+    def keys(self, source: Tensor, turn: Turn | None = None) -> tuple[Tensor, Tensor]:
+        """Keys and values of what is attended to: [B, N, heads, width / heads] each."""
+        k, v = self.kv(source).unflatten(-1, (2, self.heads, -1)).unbind(-3)
+        return self._ready(k, turn), v
+
+    def forward(
+        self,
+        x: Tensor,
+        keys: tuple[Tensor, Tensor] | None = None,
+        turn: Turn | None = None,
+        mask: Tensor | None = None,
+        causal: bool = False,
+    ) -> Tensor:
+        """x [B, K, width] attends to keys, or to itself; mask is True where it may look, [B, 1, K or 1, N]."""
+        q = self._ready(self.q(x).unflatten(-1, (self.heads, -1)), turn)
+        k, v = self.keys(x, turn) if keys is None else keys
+        q, k, v = (part.transpose(-2, -3) for part in (q, k, v))
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=SHARPNESS)
+        return cast(Tensor, self.out(y.transpose(-2, -3).flatten(-2)))
+
+    def _ready(self, x: Tensor, turn: Turn | None) -> Tensor:
+        """Queries or keys of unit size, turned by their places: what they say counts, not how loudly."""
+        x = F.rms_norm(x, x.shape[-1:], eps=1e-6)
+        return x if turn is None else turned(x, turn)
+
+
+class Mlp(nn.Sequential):
+    """Two layers with a GELU between."""
+
+    def __init__(self, width: int, times: int = 4) -> None:
+        super().__init__(nn.Linear(width, times * width), nn.GELU(), nn.Linear(times * width, width))
+
+
+class Block(nn.Module):
+    """A transformer layer, pre-norm: tokens look at each other, then each thinks."""
+
+    def __init__(self, width: int, heads: int, times: int = 4) -> None:
+        super().__init__()
+        self.look, self.think = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention, self.mlp = Attention(width, heads), Mlp(width, times)
+
+    def forward(self, x: Tensor, turn: Turn | None = None, mask: Tensor | None = None) -> Tensor:
+        """x [B, K, width] -> the same."""
+        x = x + self.attention(self.look(x), turn=turn, mask=mask)
+        return x + cast(Tensor, self.mlp(self.think(x)))
+
+
+class LocalBlock(nn.Module):
+    """A ConvNeXt layer on a map [B, width, h, w]: each place sees its 7 x 7 neighbours, then thinks."""
+
+    def __init__(self, width: int, times: int = 4) -> None:
+        super().__init__()
+        self.near = nn.Conv2d(width, width, 7, padding=3, groups=width)
+        self.norm, self.mlp = nn.LayerNorm(width), Mlp(width, times)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [B, width, h, w] -> the same."""
+        y = self.mlp(self.norm(self.near(x).permute(0, 2, 3, 1)))
+        return x + cast(Tensor, y).permute(0, 3, 1, 2)
+
+
+class ConvBlock(nn.Module):
+    """A residual 3 x 3 convolution."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [B, width, h, w] -> the same."""
+        return x + F.gelu(self.conv(x))

@@ -1,0 +1,217 @@
+"""The scout: one quick look at a small copy of the page, and for any question where its answer lies.
+
+Two towers. The page tower reads the half-size page once and keeps one vector for every 32 x 32 pixels; the question
+tower reads the question, letter by letter. A shallow third part, run per question, lets each place of the page compare
+itself with the question and with the places in its row, its column and its neighbourhood: a value finds its label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from homunculus.reader.blocks import Attention, Block, ConvBlock, LocalBlock, Mlp, Turn, turn_of
+from homunculus.reader.encoder import COLUMNS, ROWS
+from homunculus.reader.letters import BLANK, CLASSES, encode
+from homunculus.relevance import Scene
+
+STRIDE = 16  # pixels of the small copy under one place
+QUESTION = 96  # letters of a question that are read
+MOST = 2560  # places of a page; a larger page is scaled down to that many
+LEAST = 1e-6  # relevance of the least relevant place
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the scout remembers of a batch of pages: features [B, width, h, w], made once for any number of questions."""
+
+    features: Tensor
+
+
+class Eyesight(nn.Sequential):
+    """Convolutions over the small copy: [B, 3, 16 h, 16 w] -> [B, width, h, w]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(
+            nn.Conv2d(3, 32, 3, 2, 1),
+            nn.GELU(),
+            ConvBlock(32),
+            nn.Conv2d(32, 96, 3, 2, 1),
+            nn.GELU(),
+            ConvBlock(96),
+            nn.Conv2d(96, 192, 3, 2, 1),
+            nn.GELU(),
+            ConvBlock(192),
+            nn.Conv2d(192, width, 3, 2, 1),
+        )
+
+
+class Scout(nn.Module):
+    """Fewer than 10 million parameters; call it with a scene and its questions to get relevance over the tree."""
+
+    def __init__(
+        self, width: int = 256, depth: int = 8, heads: int = 4, joint: int = 192, joining: int = 3, asking: int = 2
+    ) -> None:
+        super().__init__()
+        self.head = width // heads
+        self.eyesight = Eyesight(width)
+        self.layers = nn.ModuleList(
+            Block(width, heads) if i % 4 == 3 else LocalBlock(width) for i in range(depth)
+        )  # every fourth sees the whole page
+        self.norm = nn.LayerNorm(width)
+        self.slots = nn.Linear(width, ROWS * COLUMNS * 32)
+        self.letters = nn.Linear(32, CLASSES - 1)
+        self.usual = nn.Linear(width, 1)
+        self.embed = nn.Embedding(CLASSES, width, padding_idx=BLANK)
+        self.asking = nn.ModuleList(Block(width, heads) for _ in range(asking))
+        self.asked = nn.LayerNorm(width)
+        self.bring, self.site = nn.Linear(width, joint), nn.Linear(8, joint)
+        self.joining = nn.ModuleList(Join(joint, width, joint // 48) for _ in range(joining))
+        self.verdict = nn.Sequential(nn.LayerNorm(joint), nn.Linear(joint, 1))
+        for last in (self.usual, self.verdict[1]):
+            nn.init.constant_(cast(nn.Linear, last).bias, -4.0)  # most places hold no answer
+
+    # -- the network: tensors in, tensors out ------------------------------------------------------------------
+
+    def look(self, small: Tensor) -> Tensor:
+        """Features of half-size pages uint8 [B, 3, 16 h, 16 w]: [B, h, w, width]."""
+        dtype = self.usual.weight.dtype
+        pixels = (small.to(dtype) / 127.5 - 1).contiguous(memory_format=torch.channels_last)
+        x = self.eyesight(pixels)
+        h, w = x.shape[2:]
+        turn = turn_of(_places(h, w, x.device), self.head)
+        for layer in self.layers:
+            if isinstance(layer, LocalBlock):
+                x = layer(x)
+            else:
+                x = layer(x.flatten(2).transpose(1, 2), turn).transpose(1, 2).unflatten(2, (h, w))
+        return cast(Tensor, self.norm(x.permute(0, 2, 3, 1)))
+
+    def listen(self, questions: Tensor) -> tuple[Tensor, Tensor]:
+        """Questions as codes [n, QUESTION] -> vectors [n, QUESTION, width] and which of them are there [n, QUESTION]."""
+        there = questions != BLANK
+        there = there | (torch.arange(questions.shape[1], device=there.device) == 0)  # an empty question is one blank
+        order = torch.arange(questions.shape[1], device=there.device, dtype=torch.float64)[:, None]
+        turn = turn_of(F.pad(order / 3, (1, 1)), self.head)
+        x = self.embed(questions)
+        for layer in self.asking:
+            x = layer(x, turn, there[:, None, None])
+        return self.asked(x), there
+
+    def compare(self, features: Tensor, questions: Tensor, there: Tensor) -> Tensor:
+        """Logit that the answer lies here: features [B, h, w, width], questions [B, Q, T, width] -> [B, Q, h, w]."""
+        B, Q = questions.shape[:2]
+        h, w = features.shape[1:3]
+        x = self.bring(features) + self.site(_on_page(h, w, features))
+        x = x[:, None].expand(-1, Q, -1, -1, -1).flatten(0, 1)  # [B Q, h, w, joint]
+        words, allowed = questions.flatten(0, 1), there.flatten(0, 1)[:, None, None]
+        turns = _axis_turn(h, x.device), _axis_turn(w, x.device)
+        for layer in self.joining:
+            x = layer(x, words, allowed, turns)
+        return cast(Tensor, self.verdict(x)).view(B, Q, h, w)
+
+    def characters(self, features: Tensor) -> Tensor:
+        """Dense reading, as the encoder's: logits [B, h, w, 4, 8, 96]."""
+        return cast(Tensor, self.letters(F.gelu(self.slots(features)).unflatten(-1, (ROWS, COLUMNS, 32))))
+
+    def expect(self, features: Tensor) -> Tensor:
+        """Logit that people ask about this place, whatever they ask. [B, h, w]"""
+        return cast(Tensor, self.usual(features))[..., 0]
+
+    # -- what the library calls --------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def page(self, scene: Scene) -> Page:
+        """Look at the pages of a scene once; `ask` then takes any number of questions."""
+        return Page(self.look(small_copy(scene).to(self.usual.weight.device)))
+
+    @torch.no_grad()
+    def ask(self, page: Page, scene: Scene, questions: list[str]) -> Tensor:
+        """Relevance of every cell to each question: one page and Q questions, or one question a page. [Q, N]"""
+        codes = encode(questions, QUESTION).to(page.features.device)
+        words, there = self.listen(codes)
+        if len(page.features) == 1:
+            logits = self.compare(page.features, words[None], there[None])[0]
+        else:
+            logits = self.compare(page.features, words[:, None], there[:, None])[:, 0]
+        return over_tree(scene, logits)
+
+    @torch.no_grad()
+    def learned(self, scene: Scene, page: Page | None = None) -> Tensor:
+        """Relevance of every cell whatever the question: what people tend to ask about. [B, N]"""
+        return over_tree(scene, self.expect((page or self.page(scene)).features))
+
+    def forward(self, scene: Scene, questions: list[str]) -> Tensor:
+        """Relevance of every cell of a scene to its questions. [B, N]"""
+        return self.ask(self.page(scene), scene, questions)
+
+
+class Join(nn.Module):
+    """A layer in which places of the page meet the question, then each other along rows, columns and nearby."""
+
+    def __init__(self, width: int, asked: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.hear, self.line, self.think = nn.LayerNorm(width), nn.LayerNorm(width), nn.LayerNorm(width)
+        self.question = Attention(width, heads, asked)
+        self.rows, self.columns = Attention(width, heads), Attention(width, heads)
+        self.near = nn.Conv2d(width, width, 7, padding=3, groups=width)
+        self.mlp = Mlp(width, 2)
+
+    def forward(self, x: Tensor, words: Tensor, allowed: Tensor, turns: tuple[Turn, Turn]) -> Tensor:
+        """x [n, h, w, width], words [n, T, asked], allowed [n, 1, 1, T] -> x."""
+        n, h, w, _ = x.shape
+        heard = self.question(self.hear(x).flatten(1, 2), self.question.keys(words), mask=allowed)
+        x = x + heard.unflatten(1, (h, w))
+        y = self.line(x)
+        along = self.rows(y.flatten(0, 1), turn=turns[1]).unflatten(0, (n, h))
+        down = self.columns(y.transpose(1, 2).flatten(0, 1), turn=turns[0]).unflatten(0, (n, w)).transpose(1, 2)
+        x = x + along + down + self.near(y.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+        return x + cast(Tensor, self.mlp(self.think(x)))
+
+
+def small_copy(scene: Scene) -> Tensor:
+    """The half-size page, its edge repeated to whole places; smaller where it would have more than MOST of them."""
+    small = scene.levels[1] if len(scene.levels) > 1 else scene.pixels
+    if len(scene.levels) == 1:
+        small = F.interpolate(small.float(), scale_factor=0.5, mode="area", recompute_scale_factor=False)
+    h, w = small.shape[2:]
+    if -(-h // STRIDE) * -(-w // STRIDE) > MOST:
+        scale = (MOST * STRIDE**2 / (h * w)) ** 0.5
+        size = [max(STRIDE, int(side * scale) // STRIDE * STRIDE) for side in (h, w)]
+        level = max(0, min(len(scene.levels) - 1, int(torch.tensor(2 / scale).log2())))
+        small = F.interpolate(scene.levels[level].float(), size, mode="bilinear", antialias=True)
+        small = small.round().clamp(0, 255)
+        h, w = size
+    return F.pad(small.float(), (0, -w % STRIDE, 0, -h % STRIDE), mode="replicate").to(torch.uint8)
+
+
+def over_tree(scene: Scene, logits: Tensor) -> Tensor:
+    """Logits on the scout's map [n, h, w] as relevance of every cell of the tree: the most likely place in it. [n, N]"""
+    tree = scene.tree
+    chance = logits.float().sigmoid().clamp(min=LEAST)
+    if chance.shape[1:] != torch.Size(tree.shapes[0]):
+        chance = F.interpolate(chance[:, None], tree.shapes[0], mode="bilinear", antialias=True)[:, 0]
+    return tree.lift(chance.to(tree.device), how="max")
+
+
+def _places(h: int, w: int, device: torch.device) -> Tensor:
+    """Places (level 0, x, y) of a map in raster order. [h w, 3]"""
+    y, x = torch.meshgrid(torch.arange(h, device=device), torch.arange(w, device=device), indexing="ij")
+    return torch.stack((torch.zeros_like(x), x, y), -1).flatten(0, 1)
+
+
+def _on_page(h: int, w: int, like: Tensor) -> Tensor:
+    """Where each place lies between the borders of the page, in smooth functions of it. [h, w, 8]"""
+    y, x = (((torch.arange(n, device=like.device) + 0.5) / n) for n in (h, w))
+    waves = [torch.stack((t, (torch.pi * t).cos(), (torch.pi * t).sin(), (2 * torch.pi * t).cos()), -1) for t in (y, x)]
+    return torch.cat((waves[0][:, None].expand(h, w, 4), waves[1].expand(h, w, 4)), -1).to(like.dtype)
+
+
+def _axis_turn(n: int, device: torch.device) -> Turn:
+    """Rotary turn of places along one axis."""
+    return turn_of(F.pad(torch.arange(n, device=device)[:, None], (1, 1)), 48)

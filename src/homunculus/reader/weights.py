@@ -1,0 +1,83 @@
+"""Weights on disk: safetensors, int8 with a scale per output channel where that is small, checked by hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from homunculus.errors import InputError
+from homunculus.files import replacing
+
+SHIPPED = Path(__file__).parent / "weights"
+SMALL = 4096  # numbers from which a tensor is stored in int8
+SCALE = ".scale"
+
+
+def save(model: nn.Module, path: Path, about: dict[str, Any], int8: bool = True) -> None:
+    """Write a model's weights; `about` (its sizes, how it was trained) goes into the header as JSON."""
+    tensors: dict[str, Tensor] = {}
+    for name, value in model.state_dict().items():
+        value = value.detach().cpu().float()
+        if int8 and value.ndim >= 2 and value.numel() >= SMALL:
+            tensors[name], tensors[name + SCALE] = quantised(value)
+        else:
+            tensors[name] = value.half() if int8 else value.contiguous()
+    with replacing(path) as unfinished:
+        save_file(tensors, unfinished, {"about": json.dumps(about)})
+
+
+def load(model: nn.Module, path: Path) -> dict[str, Any]:
+    """Fill a model from a file, numbers brought back to its own precision; returns what the header says."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads((file.metadata() or {}).get("about", "{}"))
+            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except Exception as error:
+        raise InputError(f"cannot read weights from {path}: {error}") from error
+    state = {}
+    for name, value in stored.items():
+        if not name.endswith(SCALE):
+            state[name] = value.float() * stored[name + SCALE].float() if name + SCALE in stored else value.float()
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        raise InputError(f"{path} holds the weights of another network than {type(model).__name__}") from error
+    return about
+
+
+def quantised(value: Tensor) -> tuple[Tensor, Tensor]:
+    """int8 numbers and a scale per first axis, float32, so that their product is about the value."""
+    flat = value.flatten(1)
+    scale = (flat.abs().amax(1) / 127).clamp(min=1e-12)
+    whole = (flat / scale[:, None]).round().clamp(-127, 127).to(torch.int8)
+    return whole.view_as(value), scale.view(-1, *[1] * (value.ndim - 1))
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_hashes(folder: Path) -> None:
+    """Note the hashes of all weights in a folder beside them."""
+    hashes = {file.name: digest(file) for file in sorted(folder.glob("*.safetensors"))}
+    with replacing(folder / "hashes.json") as unfinished:
+        unfinished.write_text(json.dumps(hashes, indent=1) + "\n")
+
+
+def checked(folder: Path, name: str) -> Path:
+    """The file of a folder's weights; it must be there and, where the folder notes hashes, unaltered."""
+    path, noted = folder / f"{name}.safetensors", folder / "hashes.json"
+    if not path.is_file():
+        raise InputError(f"there are no weights {path.name} in {folder}; give the folder that `homunculus train` wrote")
+    if noted.is_file() and json.loads(noted.read_text()).get(path.name) not in (None, digest(path)):
+        raise InputError(f"{path} is damaged: its hash is not the noted one; install the package again")
+    return path

@@ -1,0 +1,1 @@
+"""Training: synthetic pages, and the networks that learn from them."""

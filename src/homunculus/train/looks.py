@@ -1,0 +1,82 @@
+"""Ways of looking at training pages: every allocator, budget, level and fixation, drawn by lot."""
+
+from __future__ import annotations
+
+import random
+
+import torch
+from torch import Tensor
+
+from homunculus.allocators import allocate
+from homunculus.cells import CellTree, Selection
+
+RULES = {  # how often each is drawn
+    "nearest": 5,
+    "foveated": 5,
+    "dag": 3,
+    "uniform": 1,
+    "grid": 1,
+    "pyramid": 1,
+    "stratified": 1,
+    "logpolar": 1,
+    "frequency": 1,
+    "random": 1,
+}
+BUDGETS = {64: 2, 150: 3, 273: 6, 576: 3, 1024: 1, 1536: 1}
+
+
+def drawn_budget(rng: random.Random, most: int = 1536) -> int:
+    """How many tokens to look with."""
+    return min(rng.choices(list(BUDGETS), list(BUDGETS.values()))[0], most)
+
+
+def drawn_look(tree: CellTree, fixation: Tensor, budget: int, rng: random.Random) -> Selection:
+    """A selection for each page by a rule drawn for the batch: fixation [B, 2] in pixels."""
+    rule = rng.choices(list(RULES), list(RULES.values()))[0]
+    if rule == "nearest":
+        level = rng.choices((0, 1, 2), (7, 2, 1))[0]
+        return nearest(tree, fixation, min(level, tree.levels - 1), budget)
+    return allocate(rule, tree, drawn_relevance(tree, fixation, rng), budget, fixation)
+
+
+def padded(selection: Selection, count: int) -> Selection:
+    """A selection of exactly so many cells: the first ones stand there again where it has fewer."""
+    have = selection.mask.shape[1]
+    if have >= count:
+        return selection
+    again = torch.arange(count, device=selection.mask.device) % have
+    indices = None if selection.indices is None else selection.indices[:, again]
+    return Selection(
+        selection.boxes[:, again],
+        selection.levels[:, again],
+        indices,
+        selection.mask[:, again],
+        selection.sizes,
+        selection.cell,
+    )
+
+
+def nearest(tree: CellTree, points: Tensor, level: int, count: int) -> Selection:
+    """The `count` cells of one level that lie nearest to each point [B, 2], all if there are fewer."""
+    cells = torch.arange(tree.size, device=tree.device)[tree.at(level)]
+    away = (tree.centre[cells] - points[:, None].to(tree.device)).square().sum(2)  # [B, n]
+    chosen = away.topk(min(count, len(cells)), dim=1, largest=False).indices
+    return Selection.of(tree, cells[chosen].sort(1).values)
+
+
+def drawn_relevance(tree: CellTree, fixation: Tensor, rng: random.Random) -> Tensor:
+    """Random relevance: flat, speckled, or a few bright places of which one is the fixation. [B, N]"""
+    B, device = len(fixation), tree.device
+    kind = rng.random()
+    if kind < 0.15:
+        return torch.ones(B, tree.size, device=device)
+    speckle = torch.rand(B, *tree.shapes[0], device=device) ** 4
+    if kind > 0.4:
+        size = torch.tensor([tree.width, tree.height], device=device)
+        places = torch.cat((fixation[:, None].float(), torch.rand(B, rng.randint(0, 4), 2, device=device) * size), 1)
+        centre = tree.centre[tree.at(0)].float()  # [n0, 2]
+        spread = rng.uniform(24, 160)
+        away = ((centre - places[:, :, None]) * torch.tensor([0.5, 1.0], device=device)).square().sum(3)
+        bright = torch.exp(-away / (2 * spread**2)).amax(1).view(B, *tree.shapes[0])
+        speckle = bright + rng.choice((0.0, 0.02, 0.2)) * speckle
+    return tree.lift(speckle + 1e-6, how="max")

@@ -1,0 +1,277 @@
+"""One loop for every network: batches in, losses down, nothing lost when it is killed.
+
+bf16, compiled layers, a moving average of the weights, a look at held-back pages now and then; the state is saved as it
+goes and found again at the next start. Under `torchrun` each process takes its own share of the batches.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor, nn
+
+from homunculus.errors import InputError
+from homunculus.files import replacing
+from homunculus.reader.encoder import Encoder
+from homunculus.reader.scout import Scout
+from homunculus.reader.weights import load, save
+from homunculus.train.atlas import Atlas
+from homunculus.train.draw import Glyphs
+from homunculus.train.losses import EncoderTask, Losses, ScoutTask
+from homunculus.train.optim import Muon
+from homunculus.train.pages import Draft, Sheets, draw, to
+from homunculus.train.plot import plot
+from homunculus.train.recipe import Recipe, Sources
+from homunculus.train.scans import Placed, Scans, photos
+from homunculus.train.stream import Stream
+from homunculus.train.text import Texts
+from homunculus.train.work import FIGURES, LAYERS, Work
+
+TASKS: dict[str, Callable[[Recipe], nn.Module]] = {
+    "encoder": lambda recipe: EncoderTask(Encoder(**recipe.sizes), seed=recipe.seed),
+    "scout": lambda recipe: ScoutTask(Scout(**recipe.sizes)),
+}
+HELD_BATCHES = 6
+FOLLOW = 4  # steps between those of the moving average
+
+
+class Pages:
+    """All that training pages are made of, on one device."""
+
+    def __init__(self, sources: Sources, device: torch.device) -> None:
+        self.atlas = Atlas.load(Path(sources.atlas)) if sources.atlas else Atlas.builtin()
+        self.texts = Texts.load(Path(sources.texts), 0) if sources.texts else Texts.builtin(0)
+        folders = [Path(folder) for folder in sources.scans]
+        self.scans = Scans(folders, device) if folders else None
+        self.held = Scans(folders, device, held=True) if folders else None
+        self.photos = photos(Path(sources.photos)).to(device) if sources.photos else None
+        self.glyphs, self.device = Glyphs.of(self.atlas, device), device
+
+    def sheets(self, batch: Draft | Placed, held: bool = False) -> Sheets:
+        """A laid-out batch as pixels and labels on the device."""
+        batch = to(batch, self.device)
+        if isinstance(batch, Draft):
+            return draw(batch, self.glyphs, self.photos)
+        scans = self.held if held else self.scans
+        assert scans is not None
+        return scans.show(batch, 0.0 if held else 0.5)
+
+
+class Trainer:
+    """Trains one network by its recipe into a folder: state.pt, log.jsonl, log.png and the weights."""
+
+    def __init__(
+        self, name: str, recipe: Recipe, pages: Pages, out: Path, workers: int = 0, start: Path | None = None
+    ) -> None:
+        self.name, self.recipe, self.pages, self.out, self.workers = name, recipe, pages, out, workers
+        self.rank, self.world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        device = pages.device
+        torch.manual_seed(recipe.seed + self.rank)
+        self.task = TASKS[name](recipe).to(device)
+        self.model: nn.Module = self.task.model  # type: ignore[assignment]
+        if start is not None:
+            load(self.model, start)
+        self.work = Work(self.task, device.type == "cuda", self.world)
+        self.average = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
+        self.tensors = list(self.model.state_dict().values())
+        self.optimizers = _optimizers(self.model, recipe)
+        self.step, self.best = 0, math.inf
+        self.seconds, self.began = 0.0, time.monotonic()
+        out.mkdir(parents=True, exist_ok=True)
+        if (out / "state.pt").is_file():
+            self._resume()
+
+    def run(self, until: float = math.inf) -> None:
+        """Train to the recipe's last step, or for `until` seconds of this process; what is done is saved either way."""
+        recipe = self.recipe
+        self.began = time.monotonic()
+        if self._part() >= 1:
+            return  # done already
+        self.began = began = saved = time.monotonic()
+        stream = Stream(recipe, self.pages.atlas, self.pages.texts, self.pages.scans, self._first(), self.world)
+        batches = stream.loader(self.workers)
+        figures = TextColumn("{task.fields[note]}")
+        columns = (TextColumn(self.name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), figures)
+        with Progress(*columns, disable=self.rank > 0 or not sys.stdout.isatty()) as progress:
+            bar = progress.add_task(self.name, total=recipe.steps, completed=self.step, note="")
+            recent: list[Losses] = []
+            pages = 0
+            for losses, count in self._steps(batches):
+                recent.append({name: value.detach() for name, value in losses.items()})
+                pages += count
+                done = self._part() >= 1
+                if self.step % recipe.log_every == 0 or done:
+                    note = self._log(recent, pages, self.seconds + time.monotonic() - began)
+                    progress.update(bar, completed=self.step, note=note)
+                    recent, pages = [], 0
+                if self.pages.held is not None and (self.step % recipe.held_every == 0 or done):
+                    self._look_at_held()
+                over = done or time.monotonic() - began > until
+                if over or time.monotonic() - saved > recipe.save_seconds:
+                    self._save(self.seconds + time.monotonic() - began)
+                    saved = time.monotonic()
+                if over:
+                    break
+        self.seconds += time.monotonic() - began
+
+    def _steps(self, batches: Iterator[Draft | Placed]) -> Iterator[tuple[Losses, int]]:
+        """Take steps for ever; yields the losses of each and how many pages it saw."""
+        recipe = self.recipe
+        while True:
+            sheets = self.pages.sheets(next(batches))
+            for look in range(recipe.looks):
+                rate = self._rate()
+                for optimizer in self.optimizers:
+                    for group in optimizer.param_groups:
+                        group["lr"] = rate * group["pace"]
+                losses = self.work.gradients(self.task.prepare(sheets), recipe.weights)
+                nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+                for optimizer in self.optimizers:
+                    optimizer.step()
+                self.step += 1
+                self._follow()
+                yield losses, len(sheets.pixels) if look == 0 else 0
+
+    def _rate(self) -> float:
+        """Learning rate: up in a line, down in a cosine."""
+        recipe = self.recipe
+        part = self._part()
+        return recipe.lr * min(1.0, (self.step + 1) / max(1, recipe.warmup)) * (0.51 + 0.49 * math.cos(math.pi * part))
+
+    def _part(self) -> float:
+        """How much of the run is done, from 0 to 1: by its clock, or by its steps."""
+        if self.recipe.seconds:
+            return min(1.0, (self.seconds + time.monotonic() - self.began) / self.recipe.seconds)
+        return min(1.0, self.step / max(1, self.recipe.steps))
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        """The moving average takes a step towards the weights."""
+        if self.step % FOLLOW == 0:
+            share = 1 - min(self.recipe.ema, (self.step + 1) / (self.step + 10)) ** FOLLOW
+            torch._foreach_lerp_(list(self.average.values()), self.tensors, share)
+
+    @torch.no_grad()
+    def _look_at_held(self) -> None:
+        """Losses of the averaged weights on pages held back; the best so far are kept."""
+        recipe, held = self.recipe, self.pages.held
+        assert held is not None
+        now = {k: v.clone() for k, v in self.model.state_dict().items()}
+        state, rng_state = torch.get_rng_state(), getattr(self.task, "rng", random.Random()).getstate()
+        self.model.load_state_dict(self.average)
+        if isinstance(self.task, EncoderTask):
+            self.task.rng.seed(1)
+        torch.manual_seed(1)
+        total: dict[str, list[float]] = {}
+        for n in range(HELD_BATCHES):
+            canvas = recipe.canvases[n % len(recipe.canvases)]
+            held.rng = random.Random(n)
+            sheets = self.pages.sheets(held.draft(canvas.batch, (canvas.height, canvas.width), crops=recipe.crops), held=True)
+            for name, value in self.work.losses(self.task.prepare(sheets)).items():
+                total.setdefault(f"held_{name}", []).append(float(value))
+        self.model.load_state_dict(now)
+        torch.set_rng_state(state)
+        if isinstance(self.task, EncoderTask):
+            self.task.rng.setstate(rng_state)
+        means = {k: sum(x for x in v if x == x) / max(1, sum(x == x for x in v)) for k, v in total.items()}
+        self._write({"step": self.step} | means)
+        main = means["held_read" if self.name == "encoder" else "held_find"]
+        if main < self.best and self.rank == 0:
+            self.best = main
+            self._weights("best")
+
+    def _log(self, recent: list[Losses], pages: int, seconds: float) -> str:
+        """Note the means of recent steps; figures that a step did not have (not a number) do not count."""
+        figures = {k: round(float(torch.stack([row[k].float() for row in recent]).nanmean()), 4) for k in recent[0]}
+        if any(not math.isfinite(v) for k, v in figures.items() if k not in FIGURES):
+            raise InputError(f"{self.name} diverged at step {self.step}: {figures}; lower lr and start again")
+        self._write({"step": self.step, "seconds": round(seconds, 1), "pages": pages, "lr": self._rate()} | figures)
+        return " ".join(f"{k} {v:.3f}" for k, v in figures.items())
+
+    def _write(self, row: dict[str, Any]) -> None:
+        if self.rank == 0:
+            with (self.out / "log.jsonl").open("a") as log:
+                log.write(json.dumps(row) + "\n")
+            if not sys.stdout.isatty():
+                print(f"{self.name} {json.dumps(row)}", flush=True)
+
+    def _first(self) -> int:
+        return self.step // self.recipe.looks * self.world + self.rank
+
+    def _save(self, seconds: float) -> None:
+        if self.rank:
+            return
+        with replacing(self.out / "state.pt") as unfinished:
+            torch.save(
+                {
+                    "recipe": asdict(self.recipe),
+                    "model": self.model.state_dict(),
+                    "average": self.average,
+                    "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+                    "step": self.step,
+                    "best": self.best,
+                    "seconds": seconds,
+                    "random": torch.get_rng_state(),
+                },
+                unfinished,
+            )
+        self._weights("last")
+        plot(self.out / "log.jsonl", self.out / "log.png")
+
+    def _resume(self) -> None:
+        state = torch.load(self.out / "state.pt", map_location=self.pages.device, weights_only=True)
+        if state["recipe"]["sizes"] != self.recipe.sizes:
+            raise InputError(f"{self.out} holds a run of another network size; choose another --out")
+        self.model.load_state_dict(state["model"])
+        self.average = state["average"]
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self.step, self.best, self.seconds = state["step"], state["best"], state["seconds"]
+        torch.set_rng_state(state["random"].cpu())
+
+    def _weights(self, which: str) -> None:
+        """Write the averaged weights in full precision."""
+        now = {k: v.clone() for k, v in self.model.state_dict().items()}
+        self.model.load_state_dict(self.average)
+        about = {"network": self.name, "step": self.step, "recipe": asdict(self.recipe)}
+        save(self.model, self.out / f"{which}.safetensors", about, int8=False)
+        self.model.load_state_dict(now)
+
+
+def _optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices inside layers and AdamW for the rest, or AdamW for all."""
+    inside = {id(p) for m in model.modules() if isinstance(m, LAYERS) for p in m.parameters() if p.ndim == 2}
+    matrices = [p for p in model.parameters() if id(p) in inside and recipe.optimizer == "muon"]
+    rest = [p for p in model.parameters() if not (id(p) in inside and recipe.optimizer == "muon")]
+    decayed = [p for p in rest if p.ndim >= 2]
+    plain: list[Tensor] = [p for p in rest if p.ndim < 2]
+    groups = [
+        {"params": decayed, "weight_decay": recipe.weight_decay, "pace": 1.0},
+        {"params": plain, "weight_decay": 0.0, "pace": 1.0},
+    ]
+    adam = torch.optim.AdamW(groups, lr=recipe.lr, betas=(0.9, 0.98), fused=next(model.parameters()).is_cuda)
+    if not matrices:
+        return [adam]
+    return [Muon([{"params": matrices, "pace": 1.5}], recipe.lr, recipe.weight_decay), adam]
+
+
+def set_up(device: str) -> torch.device:
+    """The device to train on; joins the other processes when started by torchrun."""
+    if int(os.environ.get("WORLD_SIZE", 1)) > 1 and not dist.is_initialized():
+        dist.init_process_group("nccl" if device == "cuda" else "gloo")
+    if device == "cuda":
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    return torch.device(device)

@@ -1,0 +1,332 @@
+"""Training pages: documents laid out on the CPU, drawn on the GPU at thousands a second, with everything on them known.
+
+`lay_out` writes a document (letters, forms, receipts, tables, charts, signs ...), `Draft.of` packs a batch of them into
+plain tensors in a worker process, `draw` turns the draft into worn pixels and labels on the device. Real scans give the
+same `Sheets` (see scans.py), so what learns from them cannot tell which it is given.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from homunculus.cells import CellTree
+from homunculus.pyramid import gaussian
+from homunculus.reader.letters import BLANK, END, encode
+from homunculus.reader.scout import QUESTION
+from homunculus.train import draw as drawing
+from homunculus.train import wear as worn
+from homunculus.train.draw import Glyphs
+from homunculus.train.layouts import Layout
+
+LETTERS = 65  # longest line to read, its end included
+PARTS = 4  # boxes that an answer may consist of
+SCENIC = {"sign", "label", "card", "collage"}  # kinds that may stand on a photograph
+ASIDE = {"search"}  # sorts of question that say nothing about what people tend to ask
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What is known of a batch of pages, in pixels of the page as it is shown.
+
+    Shape:
+        letters [G, 5]: page, code, centre x, centre y, pixels per em; dense [B] whether they name all text there is;
+        text [B, R, LETTERS] codes of words and lines with their end, blank behind; centres [B, R, LETTERS, 2] of those
+        characters; line [B, R] False for words; read_boxes [B, R, 4]; ems [B, R] pixels per em, 0 where there is none;
+        questions [B, Q, QUESTION] codes; answers [B, Q, PARTS, 4] boxes, empty ones for parts that are not there;
+        usual [B, U, 4] boxes that people tend to ask about, empty for none.
+    """
+
+    letters: Tensor
+    dense: Tensor
+    text: Tensor
+    centres: Tensor
+    line: Tensor
+    read_boxes: Tensor
+    ems: Tensor
+    questions: Tensor
+    answers: Tensor
+    usual: Tensor
+
+    def first(self, count: int) -> Labels:
+        """The labels of the first pages alone."""
+        cut = {f.name: getattr(self, f.name)[:count] for f in fields(self) if f.name != "letters"}
+        return replace(self, letters=self.letters[self.letters[:, 0] < count], **cut)
+
+    def moved(self, matrix: Tensor) -> Labels:
+        """The labels after affine maps [B, 2, 3] of pixels."""
+        page = self.letters[:, 0].long()
+        spot = _map(matrix[page], self.letters[:, None, 2:4])[:, 0]
+        growth = (matrix[:, 0, 0] * matrix[:, 1, 1] - matrix[:, 0, 1] * matrix[:, 1, 0]).abs().sqrt()
+        letters = torch.cat((self.letters[:, :2], spot, self.letters[:, 4:] * growth[page, None]), 1)
+        return replace(
+            self,
+            letters=letters,
+            centres=_map(matrix, self.centres.flatten(1, 2)).view_as(self.centres),
+            read_boxes=_map_boxes(matrix, self.read_boxes),
+            ems=self.ems * growth[:, None],
+            answers=_map_boxes(matrix, self.answers.flatten(1, 2)).view_as(self.answers),
+            usual=_map_boxes(matrix, self.usual),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Sheets:
+    """A batch of pages and what is known of them: pixels uint8 [B, 3, H, W]."""
+
+    pixels: Tensor
+    labels: Labels
+
+    @cached_property
+    def levels(self) -> list[Tensor]:
+        """The pyramid of the pages, as many levels as their tree has."""
+        return gaussian(self.pixels, CellTree(*self.pixels.shape[2:]).levels)
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """Pages laid out but not yet drawn: primitives with the number of their page in front, and labels."""
+
+    size: tuple[int, int, int]
+    glyphs: Tensor  # [G, 7]
+    fills: Tensor  # [M, 7]
+    strokes: Tensor  # [S, 7]
+    scenic: Tensor  # [B]
+    labels: Labels
+
+    @classmethod
+    def of(
+        cls,
+        layouts: Sequence[Layout],
+        advance: np.ndarray[Any, Any],
+        rng: random.Random,
+        words: int = 40,
+        lines: int = 20,
+        asks: int = 8,
+        usual: int = 24,
+    ) -> Draft:
+        """Pack layouts of one size, with so many words and lines to read and questions to answer of each."""
+        pages = [_prepare(layout, advance) for layout in layouts]
+        glyphs = [_numbered(b, layout.glyphs[:, :6]) for b, layout in enumerate(layouts)]
+        straight = [_as_fills(layout.strokes) for layout in layouts]
+        fills = [_numbered(b, np.concatenate((x.fills, straight[b][0]))) for b, x in enumerate(layouts)]
+        strokes = [_numbered(b, straight[b][1]) for b in range(len(layouts))]
+        letters = [_numbered(b, page) for b, page in enumerate(pages)]
+        reads = [_reads(layout, page, rng, words, lines) for layout, page in zip(layouts, pages, strict=True)]
+        asked = [_asks(layout, rng, asks, usual) for layout in layouts]
+        text, centres, line, read_boxes, ems = (np.stack(part) for part in zip(*reads, strict=True))
+        labels = Labels(
+            torch.from_numpy(np.concatenate(letters)),
+            torch.ones(len(layouts), dtype=torch.bool),
+            *(torch.from_numpy(part) for part in (text, centres, line, read_boxes, ems)),
+            torch.stack([encode(questions, QUESTION) for questions, _, _ in asked]).to(torch.uint8),
+            torch.from_numpy(np.stack([answers for _, answers, _ in asked])),
+            torch.from_numpy(np.stack([boxes for _, _, boxes in asked])),
+        )
+        flat = (torch.from_numpy(np.concatenate(part)) for part in (glyphs, fills, strokes))
+        scenic = torch.tensor([layout.kind in SCENIC for layout in layouts])
+        return cls((len(layouts), layouts[0].height, layouts[0].width), *flat, scenic, labels)
+
+
+def to(batch: T, device: torch.device | str) -> T:
+    """A dataclass of tensors on another device."""
+
+    def carry(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return value.to(device, non_blocking=True)
+        return to(value, device) if hasattr(value, "__dataclass_fields__") else value
+
+    return type(batch)(**{f.name: carry(getattr(batch, f.name)) for f in fields(batch)})  # type: ignore[arg-type]
+
+
+@torch.no_grad()
+def draw(draft: Draft, font: Glyphs, photos: Tensor | None = None, hard: float = 1.0) -> Sheets:
+    """Draw, colour, tilt and wear a draft that lies on the device; photos uint8 [P, 3, h, w] may stand behind."""
+    B, H, W = draft.size
+    channels = 3 if float(torch.rand(())) < 0.35 else 1
+    text = drawing.ink(draft.glyphs, font, draft.size)[:, None]
+    weight = worn.between(text, 0.6, 1.3)  # thin or fat ink
+    text = text.sign() * text.abs().clamp(min=1e-6) ** weight
+    paint = drawing.fills(draft.fills, draft.size, channels)
+    scribble = drawing.strokes(draft.strokes, draft.size)[:, None]
+    text = torch.where(text < 0, text, torch.maximum(text, scribble))
+    matrix, size = tilt(B, H, W, text.device), torch.tensor([[H, W]], device=text.device)
+    layers = worn.warp(torch.cat((text, paint), 1), to_grid(matrix, size.expand(B, 2), (H, W)), "zeros")
+    page = _coloured(layers[:, :1], layers[:, 1:], draft.scenic, photos)
+    page = worn.some(worn.wear(page, hard), 0.05, lambda x: 1 - x)
+    pixels = (page * 255).round().to(torch.uint8).expand(-1, 3, -1, -1)
+    return Sheets(pixels, draft.labels.moved(matrix))
+
+
+def tilt(B: int, H: int, W: int, device: torch.device | str, most: float = 0.025, zoom: float = 0.1) -> Tensor:
+    """Small random rotations, zooms and shifts of pages about their centre, as affine maps of pixels. [B, 2, 3]"""
+    turn = most * torch.randn(B, device=device).clamp(-2, 2) * 0.5 * (torch.rand(B, device=device) < 0.6)
+    size = 1 - zoom * torch.rand(B, device=device)
+    wide = size * (1 + 0.05 * torch.randn(B, device=device).clamp(-1.5, 1.5))
+    linear = torch.stack((wide * turn.cos(), -size * turn.sin(), wide * turn.sin(), size * turn.cos()), 1).view(B, 2, 2)
+    middle = torch.tensor([W / 2, H / 2], device=device)
+    shift = (torch.rand(B, 2, device=device) - 0.5) * 0.04 * middle
+    return torch.cat((linear, (middle + shift - linear @ middle)[..., None]), 2)
+
+
+def to_grid(matrix: Tensor, source: Tensor, target: tuple[int, int]) -> Tensor:
+    """What `affine_grid` wants for maps [B, 2, 3] of pixels of the source, height and width [B, 2], to the target's."""
+    a, b, c, d = (matrix[:, i, j] for i in (0, 1) for j in (0, 1))
+    back = torch.stack((d, -b, -c, a), 1).view(-1, 2, 2) / (a * d - b * c)[:, None, None]
+    half = torch.tensor([target[1] / 2, target[0] / 2], device=matrix.device)
+    middle = back @ (half - matrix[:, :, 2])[..., None]  # the middle of the target, in pixels of the source
+    size = source.flip(1)[..., None].to(matrix.dtype)
+    return torch.cat((back * half * 2 / size, middle * 2 / size - 1), 2)
+
+
+def _coloured(text: Tensor, paint: Tensor, scenic: Tensor, photos: Tensor | None) -> Tensor:
+    """Paper, shading and ink in their colours: text [B, 1, H, W], paint [B, C, H, W] -> [B, C, H, W]."""
+    B, C, H, W = paint.shape
+    device = paint.device
+    paper = 1 - 0.45 * torch.rand(B, C, 1, 1, device=device) * torch.rand(B, 1, 1, 1, device=device)
+    paper = paper.expand(B, C, H, W).contiguous()
+    worn.some(paper, 0.25, lambda x: x + worn.texture(x) * worn.between(x, 0, 0.06))
+    scene = scenic.view(-1, 1, 1, 1) & worn.chance(paint, 0.75)
+    dark = 0.4 * torch.rand(B, C, 1, 1, device=device) * torch.rand(B, 1, 1, 1, device=device)
+    light = 1 - 0.15 * torch.rand(B, C, 1, 1, device=device)
+    if bool(scene.any()):
+        behind = _scenery(paint, photos)
+        pale = worn.chance(paint, 0.5)  # light letters on a darkened scene, or dark on a lightened one
+        strength = worn.between(paint, 0.25, 0.8)
+        behind = torch.where(pale, behind * strength, 1 - (1 - behind) * strength)
+        paper = torch.where(scene, behind, paper)
+        dark = torch.where(scene & pale, light, dark)
+    page = paper * (1 - 0.9 * paint)
+    page = page + (dark - page) * text.clamp(min=0)
+    return page + (light - page) * (-text).clamp(min=0)
+
+
+def _scenery(paint: Tensor, photos: Tensor | None) -> Tensor:
+    """Photographs stretched over the page, or clouds of colour where there are none: [B, C, H, W]."""
+    B, C, H, W = paint.shape
+    clouds = torch.cat([worn.texture(paint) for _ in range(C)], 1).mul(0.25).add(0.5).clamp(0, 1)
+    if photos is None or not len(photos):
+        return clouds
+    picked = photos[torch.randint(len(photos), (B,), device=photos.device)].float() / 255
+    picked = picked.mean(1, keepdim=True) if C == 1 else picked
+    picked = F.interpolate(picked, (H, W), mode="bilinear")
+    return torch.where(worn.chance(paint, 0.75), picked, clouds)
+
+
+def _map(matrix: Tensor, points: Tensor) -> Tensor:
+    """Points [B, n, 2] through maps [B, 2, 3]."""
+    return points @ matrix[:, :, :2].transpose(1, 2) + matrix[:, None, :, 2]
+
+
+def _map_boxes(matrix: Tensor, boxes: Tensor) -> Tensor:
+    """Boxes [B, n, 4] through maps with little rotation: centre and size are mapped; empty ones stay empty."""
+    centre, size = (boxes[..., :2] + boxes[..., 2:]) / 2, boxes[..., 2:] - boxes[..., :2]
+    centre = _map(matrix, centre)
+    growth = torch.stack((matrix[:, :, 0].norm(dim=1), matrix[:, :, 1].norm(dim=1)), 1)
+    size = size * growth[:, None]
+    moved = torch.cat((centre - size / 2, centre + size / 2), 2)
+    return torch.where((size > 0).all(2, keepdim=True), moved, torch.zeros_like(moved))
+
+
+def _numbered(page: int, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Rows with the number of their page in front."""
+    return np.concatenate((np.full((len(rows), 1), page, np.float32), rows.astype(np.float32)), 1)
+
+
+def _as_fills(strokes: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Level and upright strokes as filled rectangles [n, 6], and the others as they are."""
+    x0, y0, x1, y1, width, dark = strokes.T
+    level, upright = y0 == y1, x0 == x1
+    straight = level | upright
+    half = np.maximum(width.round(), 1) / 2
+    across, down = np.where(level, 0, half), np.where(level, half, 0)
+    boxes = np.stack(
+        (
+            np.minimum(x0, x1) - across,
+            np.minimum(y0, y1) - down,
+            np.maximum(x0, x1) + across,
+            np.maximum(y0, y1) + down,
+            dark,
+            0 * dark,
+        ),
+        1,
+    )
+    return boxes[straight], strokes[~straight]
+
+
+def _prepare(layout: Layout, advance: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Code, centre and pixels per em of each glyph of a layout: float32 [G, 4]."""
+    code, font, x, y, size = layout.glyphs[:, :5].T
+    wide = advance[font.astype(int), code.astype(int) + 1] * size
+    return np.stack((code + 2, x + wide / 2, y - 0.27 * size, size), 1).astype(np.float32)
+
+
+def _reads(
+    layout: Layout, letters: np.ndarray[Any, Any], rng: random.Random, words: int, lines: int
+) -> tuple[np.ndarray[Any, Any], ...]:
+    """Words and lines to read, drawn at random: text, centres, line, boxes, ems of words + lines places."""
+    text = np.full((words + lines, LETTERS), BLANK, np.uint8)
+    centres = np.zeros((words + lines, LETTERS, 2), np.float32)
+    boxes, ems = np.zeros((words + lines, 4), np.float32), np.zeros(words + lines, np.float32)
+    glyph_word = layout.glyphs[:, 6].astype(int)
+    starts = np.searchsorted(glyph_word, np.arange(len(layout.words) + 1))  # glyphs come word by word
+    members: dict[int, list[int]] = {}
+    for word, line in enumerate(layout.word_lines.tolist()):
+        members.setdefault(line, []).append(word)
+    chosen = rng.sample(range(len(layout.words)), min(words, len(layout.words)))
+    jobs = [(row, [word], layout.word_boxes[word]) for row, word in enumerate(chosen)]
+    picked = rng.sample(sorted(members), min(lines, len(members)))
+    jobs += [(words + row, members[line], layout.line_boxes[line]) for row, line in enumerate(picked)]
+    for row, parts, box in jobs:
+        at = 0
+        for i, word in enumerate(parts):
+            here = letters[starts[word] : starts[word + 1]]
+            if at + len(here) + 2 > LETTERS:
+                at = LETTERS
+                break
+            if i:  # a space, half-way between its neighbours
+                text[row, at] = 1
+                centres[row, at] = (centres[row, at - 1] + here[0, 1:3]) / 2
+                at += 1
+            text[row, at : at + len(here)] = here[:, 0]
+            centres[row, at : at + len(here)] = here[:, 1:3]
+            at += len(here)
+        if 0 < at < LETTERS:
+            text[row, at], boxes[row], ems[row] = END, box, letters[starts[parts[0]], 3]
+        else:
+            text[row] = BLANK  # too long to be read in one go
+    return text, centres, np.arange(words + lines) >= words, boxes, ems
+
+
+def _asks(
+    layout: Layout, rng: random.Random, asks: int, usual: int
+) -> tuple[list[str], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Questions drawn at random, boxes of their answers [asks, PARTS, 4], boxes of what people ask about [usual, 4]."""
+    picked = rng.sample(layout.questions, min(asks, len(layout.questions)))
+    answers = np.zeros((asks, PARTS, 4), np.float32)
+    for row, (_, words, _) in enumerate(picked):
+        for part, box in enumerate(_by_line(layout, words)[:PARTS]):
+            answers[row, part] = box
+    common = [box for _, words, sort in layout.questions if sort not in ASIDE for box in _by_line(layout, words)]
+    boxes = np.zeros((usual, 4), np.float32)
+    for row, box in enumerate(rng.sample(common, min(usual, len(common)))):
+        boxes[row] = box
+    return [question for question, _, _ in picked] + [""] * (asks - len(picked)), answers, boxes
+
+
+def _by_line(layout: Layout, words: list[int]) -> list[np.ndarray[Any, Any]]:
+    """One box for each line that the words of an answer stand in."""
+    lines: dict[int, list[int]] = {}
+    for word in words:
+        lines.setdefault(int(layout.word_lines[word]), []).append(word)
+    found = (layout.word_boxes[members] for members in lines.values())
+    return [np.concatenate((boxes[:, :2].min(0), boxes[:, 2:].max(0))) for boxes in found]

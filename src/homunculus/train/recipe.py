@@ -1,0 +1,101 @@
+"""Recipes: what a training run does, read from a TOML file and checked before anything starts."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from homunculus.errors import InputError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where pages come from; without an atlas and texts the built-in ones are used, without scans only drawn pages."""
+
+    atlas: str = ""
+    texts: str = ""
+    scans: list[str] = field(default_factory=list)  # folders with questions.jsonl, words.jsonl, images/
+    photos: str = ""  # a folder of photographs for backgrounds
+    workers: int = 0  # processes that lay out pages
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Pages of one size: how many at a time, and how often this size is drawn."""
+
+    height: int
+    width: int
+    batch: int
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one network is trained."""
+
+    steps: int
+    canvases: list[Canvas]
+    seconds: float = 0.0  # where above 0, the clock ends the run and sets its pace; steps are then an estimate
+    crops: bool = False  # whether scans larger than a canvas may be cut
+    lr: float = 1e-3  # of AdamW; Muon's is half as much again
+    warmup: int = 200
+    weight_decay: float = 0.02
+    optimizer: str = "muon"  # or "adamw"
+    real: float = 0.0  # share of batches that are real scans
+    real_late: float = 0.0  # the same in the last part of the run
+    late: float = 0.3  # how long that part is
+    looks: int = 1  # steps taken on each batch of pages
+    ema: float = 0.999
+    weights: dict[str, float] = field(default_factory=dict)  # of the losses; 1 unless named
+    sizes: dict[str, int] = field(default_factory=dict)  # of the network, for small trials
+    log_every: int = 50
+    held_every: int = 1000
+    save_seconds: float = 120.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole file: sources, and a recipe for each network that is trained."""
+
+    sources: Sources
+    encoder: Recipe | None
+    scout: Recipe | None
+
+
+def read_plan(path: Path, **changes: Any) -> Plan:
+    """Read a plan; relative paths in it start at its own folder's parent run, that is, where the command is given."""
+    try:
+        with path.open("rb") as file:
+            raw = tomllib.load(file)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is no TOML file: {error}") from error
+    unknown = raw.keys() - {"sources", "encoder", "scout"}
+    if unknown:
+        raise InputError(f"{path}: unknown section {sorted(unknown)[0]!r}; known: sources, encoder, scout")
+    recipes = {name: _recipe(path, name, raw[name] | changes) if name in raw else None for name in ("encoder", "scout")}
+    return Plan(_made(Sources, path, "sources", raw.get("sources", {})), **recipes)
+
+
+def _recipe(path: Path, name: str, entries: dict[str, Any]) -> Recipe:
+    canvases = [_made(Canvas, path, f"{name}.canvases", canvas) for canvas in entries.get("canvases", [])]
+    if not canvases or any(c.height % 32 or c.width % 32 for c in canvases):
+        raise InputError(f"{path}: {name}.canvases must be given, with sides that divide by 32")
+    return _made(Recipe, path, name, entries | {"canvases": canvases})
+
+
+def _made(kind: type[T], path: Path, section: str, entries: dict[str, Any]) -> T:
+    names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(entries.keys() - names)
+    if unknown:
+        raise InputError(f"{path}: {section} has no entry {unknown[0]!r}; known: {', '.join(sorted(names))}")
+    try:
+        return kind(**entries)
+    except TypeError as error:
+        raise InputError(f"{path}: {section}: {error}") from error

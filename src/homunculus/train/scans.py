@@ -1,0 +1,295 @@
+"""Real pages for training: folders of images, words and questions, as the same labelled sheets that drawing gives."""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import Tensor
+
+from homunculus.errors import InputError
+from homunculus.reader.letters import BLANK, END, encode, plain
+from homunculus.reader.scout import QUESTION
+from homunculus.train import wear as worn
+from homunculus.train.pages import LETTERS, PARTS, Labels, Sheets, to_grid
+
+HELD = 12  # one page in so many is held back to see when to stop
+NARROW, WIDE = set("iljtfrI.,:;'|!()[] "), set("mwMWQOGD@%&")
+SEARCHES = ("{}", "{}?", "Find '{}'", "Where is '{}'?", "Where does it say {}?", "Look for {}", "Show me \"{}\"")
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """One page: its pixels, what stands on it, what was asked about it."""
+
+    name: str
+    pixels: np.ndarray[Any, Any]  # uint8 [C, h, w]
+    text: np.ndarray[Any, Any]  # [n, LETTERS]
+    centres: np.ndarray[Any, Any]  # [n, LETTERS, 2]
+    line: np.ndarray[Any, Any]  # [n]
+    boxes: np.ndarray[Any, Any]  # [n, 4]
+    searches: list[tuple[str, np.ndarray[Any, Any]]]
+    questions: list[tuple[str, np.ndarray[Any, Any]]]
+    dense: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Pages picked and placed but not yet shown: maps [B, 2, 3] of their pixels to the canvas, labels on the canvas."""
+
+    size: tuple[int, int]
+    picked: list[int]
+    places: Tensor
+    labels: Labels
+
+
+class Scans:
+    """Pages of some data folders; `draft` picks and places a batch of them, `show` gives its pixels on the device.
+
+    Args:
+        folders: each holds questions.jsonl, words.jsonl and images/.
+        held: the pages that are held back, or all the others.
+    """
+
+    def __init__(self, folders: Sequence[Path], device: torch.device | str, held: bool = False, seed: int = 0) -> None:
+        self.rng = random.Random(seed)
+        self.pages: list[Scan] = []
+        for folder in folders:
+            self.pages += _read_folder(Path(folder), held)
+        if not self.pages:
+            raise InputError(f"there are no pages in {', '.join(map(str, folders))}")
+        self.pixels = [torch.from_numpy(page.pixels).to(device) for page in self.pages]
+
+    def __len__(self) -> int:
+        return len(self.pages)
+
+    def draft(
+        self,
+        count: int,
+        size: tuple[int, int],
+        words: int = 40,
+        lines: int = 20,
+        asks: int = 8,
+        crops: bool = False,
+    ) -> Placed:
+        """Pages drawn by lot and where they lie on canvases of height x width: at about their own size, large ones cut."""
+        H, W = size
+        suited = [i for i, p in enumerate(self.pages) if _suits(p.pixels.shape[1:], size, crops)] or range(len(self.pages))
+        picked = self.rng.choices(suited, k=count)
+        places = [self._place(self.pages[i], H, W) for i in picked]
+        rows = [
+            self._labels(b, self.pages[i], matrix.numpy(), H, W, words, lines, asks)
+            for b, (i, matrix) in enumerate(zip(picked, places, strict=True))
+        ]
+        labels = Labels(
+            torch.from_numpy(np.concatenate([row[0] for row in rows])),
+            torch.tensor([self.pages[i].dense for i in picked]),
+            *(torch.from_numpy(np.stack([row[k] for row in rows])) for k in range(1, 6)),
+            torch.stack([encode(row[6], QUESTION) for row in rows]).to(torch.uint8),
+            *(torch.from_numpy(np.stack([row[k] for row in rows])) for k in (7, 8)),
+        )
+        return Placed(size, picked, torch.stack(places), labels)
+
+    @torch.no_grad()
+    def show(self, placed: Placed, hard: float = 0.5) -> Sheets:
+        """The placed pages as they look, worn a little; `placed` lies on the device."""
+        H, W = placed.size
+        shown = [self.pixels[i] for i in placed.picked]
+        channels = max(len(page) for page in shown)
+        size = torch.tensor([page.shape[1:] for page in shown], device=placed.places.device)
+        grids = F.affine_grid(to_grid(placed.places, size, (H, W)), [len(shown), 1, H, W], align_corners=False)
+        images = torch.empty(len(shown), channels, H, W, device=grids.device)
+        for image, page, grid in zip(images, shown, grids, strict=True):
+            seen = F.grid_sample(page[None] / 255, grid[None], padding_mode="border", align_corners=False)
+            image.copy_(seen[0].expand(channels, -1, -1))
+        images = worn.wear(images, hard)
+        worn.some(images, 0.03, lambda x: 1 - x)
+        return Sheets((images * 255).round().to(torch.uint8).expand(-1, 3, -1, -1), placed.labels)
+
+    def _place(self, page: Scan, H: int, W: int) -> Tensor:
+        """How the page lies on the canvas: an affine map of its pixels. [2, 3]"""
+        h, w = page.pixels.shape[1:]
+        zoom = self.rng.uniform(0.85, 1.1)
+        wide = zoom * self.rng.uniform(0.95, 1.05)
+        turn = self.rng.gauss(0, 0.008)
+        linear = torch.tensor([[wide, -turn * zoom], [turn * zoom, zoom]])
+        shift = []
+        for room, side in ((W - w * wide, w), (H - h * zoom, h)):
+            low, high = sorted((0.0, room))
+            slack = 0.03 * side
+            shift.append(self.rng.uniform(low - (slack if room > 0 else 0), high + (slack if room > 0 else 0)))
+        middle = torch.tensor([w / 2, h / 2])
+        offset = torch.tensor(shift) + torch.tensor([w * wide / 2, h * zoom / 2]) - linear @ middle
+        return torch.cat((linear, offset[:, None]), 1)
+
+    def _labels(
+        self, b: int, page: Scan, matrix: np.ndarray[Any, Any], H: int, W: int, words: int, lines: int, asks: int
+    ) -> tuple[Any, ...]:
+        rng, count = self.rng, words + lines
+        boxes = _moved(page.boxes, matrix)
+        inside = np.flatnonzero(_inside(boxes, H, W) & (page.text[:, 0] != BLANK))
+        one, many = inside[~page.line[inside]].tolist(), inside[page.line[inside]].tolist()
+        chosen = rng.sample(one, min(words, len(one))) + rng.sample(many, min(lines, len(many)))
+        n = len(chosen)
+        text = np.zeros((count, LETTERS), np.uint8)
+        centres, line = np.zeros((count, LETTERS, 2), np.float32), np.zeros(count, bool)
+        read, ems = np.zeros((count, 4), np.float32), np.zeros(count, np.float32)
+        text[:n], line[:n], read[:n] = page.text[chosen], page.line[chosen], boxes[chosen]
+        centres[:n] = page.centres[chosen] @ matrix[:, :2].T + matrix[:, 2]
+        ems[:n] = 0.95 * (read[:n, 3] - read[:n, 1])
+        letters = np.zeros((0, 5), np.float32)
+        if page.dense:
+            words_ = np.flatnonzero(~page.line)
+            spots = page.centres[words_] @ matrix[:, :2].T + matrix[:, 2]
+            em = np.repeat(0.95 * (boxes[words_, 3] - boxes[words_, 1])[:, None], LETTERS, 1)
+            codes = page.text[words_]
+            there = (codes != BLANK) & (codes != END)
+            letters = np.stack((np.full(codes.shape, b), codes, spots[..., 0], spots[..., 1], em), -1)[there]
+        questions, answers, usual = self._asks(page, matrix, H, W, asks)
+        return letters.astype(np.float32), text, centres, line, read, ems, questions, answers, usual
+
+    def _asks(
+        self, page: Scan, matrix: np.ndarray[Any, Any], H: int, W: int, asks: int, most: int = 24
+    ) -> tuple[list[str], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        rng, usual = self.rng, np.zeros((most, 4), np.float32)
+        real = [(q, _moved(a, matrix)) for q, a in page.questions]
+        real = [(q, a) for q, a in real if _inside(a, H, W).all()]
+        for row, box in enumerate([box for _, boxes in real for box in boxes][:most]):
+            usual[row] = box
+        picked = rng.sample(real, min(asks * 3 // 4, len(real)))
+        for word, boxes in rng.sample(page.searches, min(2 * asks, len(page.searches))):
+            boxes = _moved(boxes, matrix)
+            if len(picked) < asks and _inside(boxes, H, W).all():
+                picked.append((rng.choice(SEARCHES).format(word), boxes))
+        answers = np.zeros((asks, PARTS, 4), np.float32)
+        for row, (_, boxes) in enumerate(picked):
+            answers[row, : min(PARTS, len(boxes))] = boxes[:PARTS]
+        return [q for q, _ in picked] + [""] * (asks - len(picked)), answers, usual
+
+
+def photos(folder: Path, count: int = 500, side: int = 512) -> Tensor:
+    """Photographs for the backgrounds of drawn pages: uint8 [n, 3, side, side]."""
+    files = sorted(Path(folder).glob("*.webp"))[:count]
+    shots = [np.asarray(Image.open(file).convert("RGB").resize((side, side))) for file in files]
+    return torch.from_numpy(np.stack(shots)).permute(0, 3, 1, 2).contiguous() if shots else torch.zeros(0, 3, 1, 1)
+
+
+def _suits(page: Sequence[int], canvas: tuple[int, int], crops: bool) -> bool:
+    """Whether a page does not vanish in a canvas and, unless it may be cut, is shown nearly whole."""
+    h, w = page
+    return (crops or (h <= 1.15 * canvas[0] and w <= 1.15 * canvas[1])) and h * w >= 0.3 * canvas[0] * canvas[1]
+
+
+def _read_folder(folder: Path, held: bool) -> list[Scan]:
+    try:
+        words = {row["image"]: row for row in _rows(folder / "words.jsonl")}
+        questions: dict[str, list[dict[str, Any]]] = {}
+        for row in _rows(folder / "questions.jsonl"):
+            questions.setdefault(row["image"], []).append(row)
+    except OSError as error:
+        raise InputError(f"{folder} is no data folder: {error.strerror} for {error.filename}") from error
+    names = sorted(name for name in words if (zlib.crc32(name.encode()) % HELD == 0) == held)
+    jobs = [(folder, name, words[name], questions.get(name, [])) for name in names]
+    if len(jobs) < 64:
+        return [_scan(*job) for job in jobs]
+    with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:  # decoding and text work take a core each
+        return list(pool.map(_scan, *zip(*jobs, strict=True), chunksize=8))
+
+
+def _rows(path: Path) -> Iterable[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines if line.strip()]
+
+
+def _scan(folder: Path, name: str, words: dict[str, Any], questions: list[dict[str, Any]]) -> Scan:
+    pixels = np.asarray(Image.open(folder / name).convert("RGB"))
+    grey = np.abs(pixels[::7, ::7, 0].astype(np.int16) - pixels[::7, ::7, 2]).max() < 8
+    pixels = np.ascontiguousarray((pixels[:, :, :1] if grey else pixels).transpose(2, 0, 1))
+    single = not any(" " in w["text"].strip() for w in words["words"])  # else the boxes hold whole lines
+    items = [(plain(w["text"]), np.asarray(w["box"], np.float32)) for w in words["words"]]
+    items = [(t, b) for t, b in items if t and b[2] > b[0] and b[3] > b[1] and _level(t, b)]
+    reads = [(t, b, not single) for t, b in items]
+    if not single:
+        reads += [(t, b, False) for text, box in items for t, b in _words_of(text, box)]
+    text = np.zeros((len(reads), LETTERS), np.uint8)
+    centres = np.zeros((len(reads), LETTERS, 2), np.float32)
+    for row, (t, box, _) in enumerate(reads):
+        if len(t) < LETTERS:
+            text[row] = encode([t], LETTERS, end=True)[0].numpy()
+            centres[row, : len(t)] = _centres(t, box)
+    boxes = np.stack([b for _, b, _ in reads]) if reads else np.zeros((0, 4), np.float32)
+    line = np.array([l for _, _, l in reads], bool)
+    asked = [(plain(q["question"]), a) for q in questions if len(a := _answer(q))]
+    return Scan(name, pixels, text, centres, line, boxes, _searches(items), asked, single)
+
+
+def _level(text: str, box: np.ndarray[Any, Any]) -> bool:
+    """Whether a text runs from left to right, as far as its box tells."""
+    return len(text) < 3 or (box[2] - box[0]) * 1.5 > box[3] - box[1]
+
+
+def _answer(question: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """Boxes of the answer; of machine-read candidates those inside the region that is known to hold it."""
+    boxes = question.get("answer_boxes") or question.get("answer_boxes_ocr") or []
+    found = np.asarray(boxes, np.float32).reshape(-1, 4)
+    region = question.get("answer_region")
+    if region and len(found) > 1:
+        middle = (found[:, :2] + found[:, 2:]) / 2
+        inside = ((middle >= region[:2]) & (middle <= region[2:])).all(1)
+        found = found[inside] if inside.any() else found
+    return found[:PARTS]
+
+
+def _widths(text: str) -> np.ndarray[Any, Any]:
+    """About how wide the characters of a text are, as shares of its width."""
+    wide = np.array([0.7 if c in NARROW else 1.35 if c in WIDE else 1.1 if c.isupper() else 1.0 for c in text])
+    return np.asarray(wide / wide.sum())
+
+
+def _centres(text: str, box: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """About where the characters of a text stand that fills a box. [n, 2]"""
+    wide = _widths(text)
+    x = box[0] + (wide.cumsum() - wide / 2) * (box[2] - box[0])
+    return np.stack((x, np.full(len(text), (box[1] + box[3]) / 2)), 1)
+
+
+def _words_of(text: str, box: np.ndarray[Any, Any]) -> list[tuple[str, np.ndarray[Any, Any]]]:
+    """The longer words of a line and about where they stand."""
+    ends = box[0] + np.concatenate(([0], _widths(text).cumsum())) * (box[2] - box[0])
+    found, at = [], 0
+    for word in text.split(" "):
+        if len(word) >= 4 and " " in text:
+            found.append((word, np.array([ends[at], box[1], ends[at + len(word)], box[3]], np.float32)))
+        at += len(word) + 1
+    return found
+
+
+def _searches(items: list[tuple[str, np.ndarray[Any, Any]]]) -> list[tuple[str, np.ndarray[Any, Any]]]:
+    """Words and lines that stand on the page once, with their box [1, 4]."""
+    pieces = [(t, b) for t, b in items if len(t) <= 40] + [piece for t, b in items for piece in _words_of(t, b)]
+    seen: dict[str, int] = {}
+    for t, _ in pieces:
+        seen[t.lower()] = seen.get(t.lower(), 0) + 1
+    return [(t, b[None]) for t, b in pieces if len(t) >= 3 and seen[t.lower()] == 1]
+
+
+def _moved(boxes: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    middle, half = (boxes[:, :2] + boxes[:, 2:]) / 2, (boxes[:, 2:] - boxes[:, :2]) / 2
+    middle = middle @ matrix[:, :2].T + matrix[:, 2]
+    half = half * np.array([matrix[0, 0], matrix[1, 1]])
+    return np.concatenate((middle - half, middle + half), 1).astype(np.float32)
+
+
+def _inside(boxes: np.ndarray[Any, Any], H: int, W: int) -> np.ndarray[Any, Any]:
+    return np.asarray((boxes[:, 0] >= 0) & (boxes[:, 1] >= 0) & (boxes[:, 2] <= W) & (boxes[:, 3] <= H))

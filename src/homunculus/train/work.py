@@ -1,0 +1,97 @@
+"""Forward and backward: as they stand on a CPU, in bf16 and as captured CUDA graphs on a GPU.
+
+Networks this small keep a GPU waiting for launches. Batches come in few shapes, so each shape is captured once and
+replayed; meanwhile the CPU draws the next pages. Weights stay in float32, the work is done on a bf16 copy.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from homunculus.reader.blocks import Block, LocalBlock
+from homunculus.reader.encoder import Step
+from homunculus.reader.scout import Join
+from homunculus.train.losses import Losses
+
+FIGURES = {"exact", "hit"}  # shown, not minimised
+LAYERS = (Block, LocalBlock, Join, Step)  # their matrices are Muon's
+Key = tuple[tuple[torch.Size, torch.dtype], ...]
+
+
+class Work:
+    """Losses and gradients of a task whose own weights are the float32 ones.
+
+    Args:
+        task: a module with a `model` that takes tensors to named losses.
+        fast: bf16 copy and CUDA graphs.
+        world: processes that share the batches; their gradients are averaged.
+    """
+
+    def __init__(self, task: nn.Module, fast: bool, world: int = 1) -> None:
+        self.task, self.fast, self.world = task, fast, world
+        self.copy = copy.deepcopy(task).bfloat16() if fast else task
+        self.masters, self.copies = list(task.parameters()), list(self.copy.parameters())
+        self.graphs: dict[Key, tuple[torch.cuda.CUDAGraph, list[Tensor], Losses]] = {}
+        self.pool = torch.cuda.graph_pool_handle() if fast else None
+        for p in {*self.masters, *self.copies}:
+            p.grad = torch.zeros_like(p)
+
+    def gradients(self, inputs: list[Tensor], weights: dict[str, float]) -> Losses:
+        """Losses of a batch, their gradients left in the task's weights."""
+        if not self.fast:
+            losses = self._once(inputs, weights)
+        else:
+            key = tuple((x.shape, x.dtype) for x in inputs)
+            if key not in self.graphs:
+                self.graphs[key] = self._capture(inputs, weights)
+            graph, places, losses = self.graphs[key]
+            for place, value in zip(places, inputs, strict=True):
+                place.copy_(value)
+            graph.replay()
+            losses = {name: value.clone() for name, value in losses.items()}
+        if self.world > 1:
+            for p in self.masters:
+                dist.all_reduce(p.grad, op=dist.ReduceOp.AVG if p.is_cuda else dist.ReduceOp.SUM)
+                if not p.is_cuda:
+                    cast(Tensor, p.grad).div_(self.world)
+        return losses
+
+    @torch.no_grad()
+    def losses(self, inputs: list[Tensor]) -> Losses:
+        """Losses alone."""
+        if self.fast:
+            torch._foreach_copy_(self.copies, self.masters)
+        return cast(Losses, self.copy(*inputs))
+
+    def _once(self, inputs: list[Tensor], weights: dict[str, float]) -> Losses:
+        grads = [cast(Tensor, p.grad) for p in self.copies]
+        torch._foreach_zero_(grads)
+        if self.fast:
+            with torch.no_grad():
+                torch._foreach_copy_(self.copies, self.masters)
+        losses: Losses = self.copy(*inputs)
+        total = torch.stack([weights.get(k, 1.0) * v for k, v in losses.items() if k not in FIGURES]).sum()
+        total.backward()
+        if self.fast:
+            torch._foreach_copy_([cast(Tensor, p.grad) for p in self.masters], grads)
+        return {name: value.detach() for name, value in losses.items()}
+
+    def _capture(
+        self, inputs: list[Tensor], weights: dict[str, float]
+    ) -> tuple[torch.cuda.CUDAGraph, list[Tensor], Losses]:
+        places = [x.clone() for x in inputs]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):  # libraries choose their kernels before anything is captured
+            for _ in range(2):
+                self._once(places, weights)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self.pool):
+            losses = self._once(places, weights)
+        return graph, places, losses
