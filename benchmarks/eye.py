@@ -327,7 +327,7 @@ def run_looks(args: argparse.Namespace, parts: list[str], results: dict, scout, 
 def run_read(args: argparse.Namespace, results: dict, encoder, console: Console) -> None:
     results["read"] = {"rows": [], "worst": {}}
     for name in (name for name in READING if name in args.sets):
-        pages = data.word_pages(args.data, name, args.split, args.limit)
+        pages = data.word_pages(args.data, name, args.split, args.limit or args.words or None)
         begin = time.perf_counter()
         rows, results["read"]["worst"][name] = read_set(name, pages, encoder, args.device, console)
         results["read"]["rows"] += rows
@@ -362,6 +362,7 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="folder with sroie, funsd, docvqa; speed alone needs none")
     parser.add_argument("--split", default="val")
     parser.add_argument("--limit", type=int, help="questions a set (the first), words a set (spread over its pages)")
+    parser.add_argument("--words", type=int, default=400, help="words a set to read, spread over its pages; 0 for all")
     parser.add_argument("--parts", type=lambda t: t.split(","), default=list(PARTS), help="of " + ",".join(PARTS))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--weights", type=Path, help="folder of the weights; those of the package unless told")

@@ -29,7 +29,7 @@ def test_the_public_names_are_there():
     assert {"foveated", "dag", "uniform", "pseudo-logpolar"} <= set(hm.list_allocators()) and len(
         hm.list_allocators()
     ) == 14
-    assert hm.list_relevances() == ["information", "saliency", "query", "opponent"]
+    assert hm.list_relevances() == ["information", "saliency", "query", "learned", "opponent"]
 
 
 @pytest.mark.parametrize("allocator", hm.list_allocators())

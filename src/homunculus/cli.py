@@ -86,7 +86,7 @@ def look(
         str, typer.Option("--allocator", "-a", help="Rule; see [b]homunculus allocators[/b].")
     ] = "foveated",
     relevance: Annotated[
-        str, typer.Option("--relevance", "-r", help="What matters: information, saliency, query, opponent.")
+        str, typer.Option("--relevance", "-r", help="What matters: information, saliency, query, learned, opponent.")
     ] = "opponent",
     budget: Annotated[int, typer.Option("--budget", "-k", help="How many tokens.")] = 273,
     fixation: Annotated[

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
@@ -30,7 +31,16 @@ if TYPE_CHECKING:
     from homunculus.image import Source
 
 PICTURES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP", ".tif": "TIFF", ".tiff": "TIFF"}
+SCOUTED = ("query", "learned", "opponent")  # relevances that a scout has a part in
 Fixation: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | Tensor | str | None"
+
+
+@cache
+def shipped_scout() -> Scout:
+    """The scout that comes with the package, loaded once."""
+    from homunculus.reader import load_scout
+
+    return load_scout()
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +127,8 @@ class Eye:
         allocator, relevance: names from `list_allocators()` and `list_relevances()`.
         budget: how many tokens every look gives.
         cell, levels: of the tree, see `CellTree`.
-        scout: finds what was asked for; the learned half of `query`.
+        scout: finds what was asked for; the learned half of `query`. True is the one that comes with the package,
+            loaded when first needed; False does without.
         segmenter: name or function that `atlas` takes its segments from, see `homunculus.segment`.
         options: of the allocator, see `homunculus allocators NAME`.
     """
@@ -130,7 +141,7 @@ class Eye:
         *,
         cell: int = 32,
         levels: int | None = None,
-        scout: Scout | None = None,
+        scout: Scout | bool = True,
         segmenter: str | Segmenter = "felzenszwalb",
         **options: Any,
     ) -> None:
@@ -196,12 +207,18 @@ class Eye:
             raise InputError(f"a question must be text, got {question!r}")
         tree = CellTree(pixels.shape[1], pixels.shape[2], self.cell, self.levels)
         scene = Scene(pixels[None], tree)
-        relevance = relevance_of(self.relevance, scene, [question], self.scout)
+        relevance = relevance_of(self.relevance, scene, [question], self._scout(question))
         places = self._fixate(scene, relevance, question, fixation, fixations)
         selection = allocate(
             self.allocator, tree, relevance, self.budget, places, **self._context(scene, question), **self.options
         )
         return Glance(question, self.allocator, self.budget, selection, places[0], relevance[0], scene)
+
+    def _scout(self, question: str) -> Scout | None:
+        """The scout where it has something to say: a free look has no question for it."""
+        if self.relevance not in SCOUTED or self.scout is False or not (question or self.relevance == "learned"):
+            return None
+        return shipped_scout() if self.scout is True else self.scout
 
     def _fixate(self, scene: Scene, relevance: Tensor, question: str, fixation: Fixation, count: int) -> Tensor:
         if isinstance(fixation, str):

@@ -16,19 +16,27 @@ M = TypeVar("M", bound=nn.Module)
 __all__ = ["Encoder", "Scout", "load_encoder", "load_scout"]
 
 
-def load_encoder(weights: str | Path | None = None, device: torch.device | str = "cpu") -> Encoder:
-    """The trained encoder: the one shipped with the package, or from a folder of weights. No network is used."""
-    return _loaded(Encoder, "encoder", weights, device)
+def load_encoder(
+    weights: str | Path | None = None, device: torch.device | str = "cpu", dtype: torch.dtype | None = None
+) -> Encoder:
+    """The trained encoder: the one shipped with the package, or from a folder of weights. No network is used.
+
+    `dtype` is bfloat16 on a GPU and float32 elsewhere unless told.
+    """
+    return _loaded(Encoder(), "encoder", weights, torch.device(device), dtype)
 
 
-def load_scout(weights: str | Path | None = None, device: torch.device | str = "cpu") -> Scout:
-    """The trained scout: the one shipped with the package, or from a folder of weights. No network is used."""
-    return _loaded(Scout, "scout", weights, device)
+def load_scout(
+    weights: str | Path | None = None, device: torch.device | str = "cpu", dtype: torch.dtype | None = None
+) -> Scout:
+    """The trained scout: the one shipped with the package, or from a folder of weights. No network is used.
+
+    `dtype` is bfloat16 on a GPU and float32 elsewhere unless told.
+    """
+    return _loaded(Scout(), "scout", weights, torch.device(device), dtype)
 
 
-def _loaded(kind: type[M], name: str, weights: str | Path | None, device: torch.device | str) -> M:
-    with torch.device("meta"):
-        model = kind()
-    model.to_empty(device="cpu")
+def _loaded(model: M, name: str, weights: str | Path | None, device: torch.device, dtype: torch.dtype | None) -> M:
     load(model, checked(Path(weights) if weights else SHIPPED, name))
-    return model.to(device).eval().requires_grad_(False)
+    dtype = dtype or (torch.bfloat16 if device.type == "cuda" else torch.float32)
+    return model.to(device, dtype).eval().requires_grad_(False)

@@ -19,7 +19,7 @@ Turn = tuple[Tensor, Tensor]
 
 
 def turn_of(places: Tensor, head: int) -> Turn:
-    """Cosines and sines of the rotary angles of places [..., K, 3] (level, x, y in fine cells): [..., K, 1, head / 2]."""
+    """Cosines and sines of rotary angles of places [..., K, 3] (level, x, y in fine cells): [..., K, 1, head / 2]."""
     places = places.double()
     angles = rotary(torch.cat((places[..., :1], places[..., 1:] * SCALE), -1), head, BASE, LEVEL_SHARE)
     return angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2)
@@ -104,12 +104,13 @@ class LocalBlock(nn.Module):
 
 
 class ConvBlock(nn.Module):
-    """A residual 3 x 3 convolution."""
+    """A residual 3 x 3 convolution; `crop` cuts off so much of each side behind it."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, crop: int = 0) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(width, width, 3, padding=1)
+        self.conv, self.crop = nn.Conv2d(width, width, 3, padding=1), crop
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [B, width, h, w] -> the same."""
-        return x + F.gelu(self.conv(x))
+        """x [B, width, h, w] -> [B, width, h - 2 crop, w - 2 crop]."""
+        x = x + F.gelu(self.conv(x))
+        return x[..., self.crop : x.shape[2] - self.crop, self.crop : x.shape[3] - self.crop]

@@ -17,6 +17,7 @@ from homunculus import positions, tokens
 from homunculus.cells import Selection
 from homunculus.errors import InputError
 from homunculus.reader.blocks import Attention, Block, ConvBlock, Mlp, Turn, turn_of
+from homunculus.reader.halo import HALO, haloed
 from homunculus.reader.letters import BLANK, CLASSES, END, decode
 
 CELL = 32
@@ -24,11 +25,11 @@ LEVELS = 10  # deeper ones are taken as the last
 ROWS, COLUMNS = 4, 8  # slots of a cell in which the dense head names the character centred there
 MODES = {"word": CLASSES, "line": CLASSES + 1}  # how the first step of reading is told what to read
 LONGEST = {"word": 32, "line": 80}
-FREQUENCIES = (0.25, 0.5, 1.0, 2.0, 4.0)  # turns per fine cell: where in its cell the gaze rests
+WAVES = 5  # a quarter, a half, 1, 2 and 4 turns per fine cell tell where in its cell the gaze rests
 
 
 class Stem(nn.Sequential):
-    """One cell's pixels to one vector: [n, 3, 32, 32] -> [n, width]."""
+    """One cell's pixels with a rim of its neighbours' to one vector: [n, 3, 40, 40] -> [n, width]."""
 
     def __init__(self, width: int) -> None:
         super().__init__(
@@ -36,7 +37,7 @@ class Stem(nn.Sequential):
             nn.GELU(),
             nn.Conv2d(48, 96, 3, 2, 1),
             nn.GELU(),
-            ConvBlock(96),
+            ConvBlock(96, crop=HALO // 4),  # the rim has told the border what it needs to know
             nn.Conv2d(96, 192, 3, 2, 1),
             nn.GELU(),
             ConvBlock(192),
@@ -67,19 +68,20 @@ class Encoder(nn.Module):
             places: [B, K, 3] level and centre in fine cells, see `homunculus.positions.coordinates`.
             mask: [B, K] False for places that a row does not have.
         """
-        x = self.embed(patches, places[..., 0])
+        x = self.embed(patches, places)
         turn = turn_of(places, self.head)
         allowed = None if mask is None or bool(mask.all()) else mask[:, None, None]
         for block in self.blocks:
             x = block(x, turn, allowed)
         return cast(Tensor, self.norm(x))
 
-    def embed(self, patches: Tensor, levels: Tensor) -> Tensor:
-        """What each cell looks like by itself: uint8 [B, K, 3, 32, 32], levels [B, K] -> [B, K, width]."""
+    def embed(self, patches: Tensor, places: Tensor) -> Tensor:
+        """What each cell looks like up to its borders: uint8 [B, K, 3, 32, 32], places [B, K, 3] -> [B, K, width]."""
         if patches.shape[2:] != (3, CELL, CELL):
             raise InputError(f"the encoder reads cells of 3 x {CELL} x {CELL}, got {list(patches.shape[2:])}")
         dtype = self.level.weight.dtype
-        pixels = (patches.flatten(0, 1).to(dtype) / 127.5 - 1).contiguous(memory_format=torch.channels_last)
+        pixels = haloed(patches.to(dtype) / 127.5 - 1, places).flatten(0, 1)
+        pixels, levels = pixels.contiguous(memory_format=torch.channels_last), places[..., 0]
         low = levels.clamp(0, LEVELS - 1).floor().long()
         high, part = (low + 1).clamp(max=LEVELS - 1), (levels - low).clamp(0, 1).to(dtype)[..., None]
         level = torch.lerp(self.level(low), self.level(high), part)  # `uniform` has fractional levels
@@ -140,8 +142,7 @@ class Reading(nn.Module):
         super().__init__()
         self.head = width // heads
         self.before = nn.Embedding(CLASSES + len(MODES), width)
-        self.where = nn.Linear(4 * len(FREQUENCIES), width)
-        self.register_buffer("frequencies", 2 * torch.pi * torch.tensor(FREQUENCIES), persistent=False)
+        self.where = nn.Linear(4 * WAVES, width)
         self.steps = nn.ModuleList(Step(width, heads) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
         self.next, self.move = nn.Linear(width, CLASSES), nn.Linear(width, 2)
@@ -201,7 +202,8 @@ class Reading(nn.Module):
 
     def _start(self, before: Tensor, gaze: Tensor) -> Tensor:
         """What each step knows before it looks: [B, Q, T] and [B, Q, T, 2] -> [B, Q, T, width]."""
-        turns = gaze[..., None].float() * self.frequencies
+        octaves = torch.arange(WAVES, device=gaze.device, dtype=torch.float32) - 2
+        turns = gaze[..., None].float() * (2 * torch.pi * octaves.exp2())
         waves = torch.cat((turns.sin(), turns.cos()), -1).flatten(-2).to(self.where.weight.dtype)
         return cast(Tensor, self.before(before) + self.where(waves))
 

@@ -11,7 +11,7 @@ from torch import Tensor
 BLANK = 0  # nothing here; padding
 END = 96  # the text is over
 CLASSES = 97  # blank, the 95 characters from space to tilde as 1..95, end
-_PLAIN = str.maketrans("‘’‚“”„–—−…•×", "''\"\"\"\"---.*x")
+_PLAIN = str.maketrans("‘’‚“”„–—−…•×", '\'\'""""---.*x')
 
 
 def plain(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import cast
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -17,17 +18,18 @@ from torch import Tensor, nn
 from homunculus.reader.blocks import Attention, Block, ConvBlock, LocalBlock, Mlp, Turn, turn_of
 from homunculus.reader.encoder import COLUMNS, ROWS
 from homunculus.reader.letters import BLANK, CLASSES, encode
+from homunculus.reader.replay import Replay
 from homunculus.relevance import Scene
 
 STRIDE = 16  # pixels of the small copy under one place
 QUESTION = 96  # letters of a question that are read
-MOST = 2560  # places of a page; a larger page is scaled down to that many
+MOST = 2048  # places of a page; a larger page is scaled down to that many
 LEAST = 1e-6  # relevance of the least relevant place
 
 
 @dataclass(frozen=True)
 class Page:
-    """What the scout remembers of a batch of pages: features [B, width, h, w], made once for any number of questions."""
+    """What the scout remembers of a batch of pages, for any number of questions: features [B, h, w, width]."""
 
     features: Tensor
 
@@ -58,6 +60,7 @@ class Scout(nn.Module):
     ) -> None:
         super().__init__()
         self.head = width // heads
+        self.seen: WeakKeyDictionary[Scene, Page] = WeakKeyDictionary()  # forgotten with their scenes
         self.eyesight = Eyesight(width)
         self.layers = nn.ModuleList(
             Block(width, heads) if i % 4 == 3 else LocalBlock(width) for i in range(depth)
@@ -72,6 +75,7 @@ class Scout(nn.Module):
         self.bring, self.site = nn.Linear(width, joint), nn.Linear(8, joint)
         self.joining = nn.ModuleList(Join(joint, width, joint // 48) for _ in range(joining))
         self.verdict = nn.Sequential(nn.LayerNorm(joint), nn.Linear(joint, 1))
+        self._look, self._find = Replay(self.look), Replay(self.find)
         for last in (self.usual, self.verdict[1]):
             nn.init.constant_(cast(nn.Linear, last).bias, -4.0)  # most places hold no answer
 
@@ -92,7 +96,7 @@ class Scout(nn.Module):
         return cast(Tensor, self.norm(x.permute(0, 2, 3, 1)))
 
     def listen(self, questions: Tensor) -> tuple[Tensor, Tensor]:
-        """Questions as codes [n, QUESTION] -> vectors [n, QUESTION, width] and which of them are there [n, QUESTION]."""
+        """Questions as codes [n, QUESTION] -> vectors [n, QUESTION, width], and which of them are there."""
         there = questions != BLANK
         there = there | (torch.arange(questions.shape[1], device=there.device) == 0)  # an empty question is one blank
         order = torch.arange(questions.shape[1], device=there.device, dtype=torch.float64)[:, None]
@@ -114,6 +118,12 @@ class Scout(nn.Module):
             x = layer(x, words, allowed, turns)
         return cast(Tensor, self.verdict(x)).view(B, Q, h, w)
 
+    def find(self, features: Tensor, questions: Tensor) -> Tensor:
+        """Logit that the answer lies here: features [B, h, w, width], codes [B, Q, QUESTION] -> [B, Q, h, w]."""
+        words, there = self.listen(questions.flatten(0, 1))
+        size = questions.shape[:2]
+        return self.compare(features, words.unflatten(0, size), there.unflatten(0, size))
+
     def characters(self, features: Tensor) -> Tensor:
         """Dense reading, as the encoder's: logits [B, h, w, 4, 8, 96]."""
         return cast(Tensor, self.letters(F.gelu(self.slots(features)).unflatten(-1, (ROWS, COLUMNS, 32))))
@@ -127,18 +137,16 @@ class Scout(nn.Module):
     @torch.no_grad()
     def page(self, scene: Scene) -> Page:
         """Look at the pages of a scene once; `ask` then takes any number of questions."""
-        return Page(self.look(small_copy(scene).to(self.usual.weight.device)))
+        if scene not in self.seen:
+            self.seen[scene] = Page(self._look(small_copy(scene).to(self.usual.weight.device)))
+        return self.seen[scene]
 
     @torch.no_grad()
     def ask(self, page: Page, scene: Scene, questions: list[str]) -> Tensor:
         """Relevance of every cell to each question: one page and Q questions, or one question a page. [Q, N]"""
         codes = encode(questions, QUESTION).to(page.features.device)
-        words, there = self.listen(codes)
-        if len(page.features) == 1:
-            logits = self.compare(page.features, words[None], there[None])[0]
-        else:
-            logits = self.compare(page.features, words[:, None], there[:, None])[:, 0]
-        return over_tree(scene, logits)
+        codes = codes[None] if len(page.features) == 1 else codes[:, None]
+        return over_tree(scene, self._find(page.features, codes).flatten(0, 1))
 
     @torch.no_grad()
     def learned(self, scene: Scene, page: Page | None = None) -> Tensor:
@@ -191,7 +199,7 @@ def small_copy(scene: Scene) -> Tensor:
 
 
 def over_tree(scene: Scene, logits: Tensor) -> Tensor:
-    """Logits on the scout's map [n, h, w] as relevance of every cell of the tree: the most likely place in it. [n, N]"""
+    """Logits on the scout's map [n, h, w] as relevance of every cell: that of the most likely place in it. [n, N]"""
     tree = scene.tree
     chance = logits.float().sigmoid().clamp(min=LEAST)
     if chance.shape[1:] != torch.Size(tree.shapes[0]):

@@ -13,7 +13,7 @@ from homunculus.errors import InputError
 from homunculus.relevance.hiz import HiZ
 from homunculus.relevance.information import information
 from homunculus.relevance.opponent import WEIGHTS, Balance, opponent
-from homunculus.relevance.query import Scout, query
+from homunculus.relevance.query import Scout, learned, query
 from homunculus.relevance.saliency import saliency
 from homunculus.relevance.scene import Scene
 
@@ -24,7 +24,7 @@ RELEVANCES: dict[str, Callable[[Scene, list[str]], Tensor]] = {"information": in
 
 def list_relevances() -> list[str]:
     """Names that `Eye` takes."""
-    return [*RELEVANCES, "query", "opponent"]
+    return [*RELEVANCES, "query", "learned", "opponent"]
 
 
 def relevance_of(
@@ -33,6 +33,8 @@ def relevance_of(
     """Relevance of every cell of a scene's images to their questions, by the way of knowing `name`. [B, N]"""
     if name == "query":
         return query(scene, questions, scout)
+    if name == "learned":
+        return learned(scene, scout)
     if name in RELEVANCES:
         return RELEVANCES[name](scene, questions)
     if name != "opponent":

@@ -8,6 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from homunculus.errors import InputError
 from homunculus.relevance.scene import Scene
 from homunculus.relevance.spatial import Interval, Region, regions
 
@@ -16,11 +17,21 @@ ELSEWHERE = 0.05  # what is left outside the named places
 
 
 class Scout(Protocol):
-    """A network that finds what was asked for: the learned half of `query`."""
+    """A network that finds what was asked for: the learned half of `query`.
+
+    One that also has a method `learned(scene) -> [B, N]`, relevance whatever the question, serves `learned` too.
+    """
 
     def __call__(self, scene: Scene, questions: list[str]) -> Tensor:
         """Relevance >= 0 of every cell to each image's question. [B, N]"""
         ...
+
+
+def learned(scene: Scene, scout: Scout | None) -> Tensor:
+    """Procedural knowing: what people tend to ask about, as a scout has learned it. [B, N]"""
+    if not callable(getattr(scout, "learned", None)):
+        raise InputError("the relevance 'learned' needs a scout that has a method learned(scene)")
+    return scout.learned(scene)  # type: ignore[union-attr]
 
 
 def query(scene: Scene, questions: list[str], scout: Scout | None = None) -> Tensor:

@@ -11,7 +11,7 @@ from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 
 RULES = {  # how often each is drawn
-    "nearest": 5,
+    "nearest": 8,
     "foveated": 5,
     "dag": 3,
     "uniform": 1,
@@ -34,7 +34,7 @@ def drawn_look(tree: CellTree, fixation: Tensor, budget: int, rng: random.Random
     """A selection for each page by a rule drawn for the batch: fixation [B, 2] in pixels."""
     rule = rng.choices(list(RULES), list(RULES.values()))[0]
     if rule == "nearest":
-        level = rng.choices((0, 1, 2), (7, 2, 1))[0]
+        level = rng.choices((0, 1, 2), (8, 2, 1))[0]
         return nearest(tree, fixation, min(level, tree.levels - 1), budget)
     return allocate(rule, tree, drawn_relevance(tree, fixation, rng), budget, fixation)
 

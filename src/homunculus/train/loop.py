@@ -24,8 +24,9 @@ from torch import Tensor, nn
 
 from homunculus.errors import InputError
 from homunculus.files import replacing
+from homunculus.reader.blocks import Block, LocalBlock
 from homunculus.reader.encoder import Encoder
-from homunculus.reader.scout import Scout
+from homunculus.reader.scout import Join, Scout
 from homunculus.reader.weights import load, save
 from homunculus.train.atlas import Atlas
 from homunculus.train.draw import Glyphs
@@ -39,10 +40,11 @@ from homunculus.train.stream import Stream
 from homunculus.train.text import Texts
 from homunculus.train.work import FIGURES, LAYERS, Work
 
-TASKS: dict[str, Callable[[Recipe], nn.Module]] = {
+TASKS: dict[str, Callable[[Recipe], EncoderTask | ScoutTask]] = {
     "encoder": lambda recipe: EncoderTask(Encoder(**recipe.sizes), seed=recipe.seed),
     "scout": lambda recipe: ScoutTask(Scout(**recipe.sizes)),
 }
+COMPILED = {"encoder": (Block,), "scout": (LocalBlock, Join)}  # layers whose shapes vary little
 HELD_BATCHES = 6
 FOLLOW = 4  # steps between those of the moving average
 
@@ -59,14 +61,14 @@ class Pages:
         self.photos = photos(Path(sources.photos)).to(device) if sources.photos else None
         self.glyphs, self.device = Glyphs.of(self.atlas, device), device
 
-    def sheets(self, batch: Draft | Placed, held: bool = False) -> Sheets:
+    def sheets(self, batch: Draft | Placed, hard: float = 1.0, held: bool = False) -> Sheets:
         """A laid-out batch as pixels and labels on the device."""
         batch = to(batch, self.device)
         if isinstance(batch, Draft):
-            return draw(batch, self.glyphs, self.photos)
+            return draw(batch, self.glyphs, self.photos, hard)
         scans = self.held if held else self.scans
         assert scans is not None
-        return scans.show(batch, 0.0 if held else 0.5)
+        return scans.show(batch, 0.0 if held else 0.5 * hard)
 
 
 class Trainer:
@@ -80,18 +82,22 @@ class Trainer:
         device = pages.device
         torch.manual_seed(recipe.seed + self.rank)
         self.task = TASKS[name](recipe).to(device)
-        self.model: nn.Module = self.task.model  # type: ignore[assignment]
+        self.model: nn.Module = self.task.model
         if start is not None:
             load(self.model, start)
-        self.work = Work(self.task, device.type == "cuda", self.world)
+        self.work = Work(self.task, device.type == "cuda", self.world, COMPILED[name] if recipe.compile else ())
         self.average = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
         self.tensors = list(self.model.state_dict().values())
         self.optimizers = _optimizers(self.model, recipe)
+        self.aside = torch.cuda.Stream() if device.type == "cuda" else None
         self.step, self.best = 0, math.inf
         self.seconds, self.began = 0.0, time.monotonic()
         out.mkdir(parents=True, exist_ok=True)
         if (out / "state.pt").is_file():
             self._resume()
+        if self.world > 1:  # each process draws its own pages, all begin with the same weights
+            for tensor in (*self.tensors, *self.average.values()):
+                dist.broadcast(tensor, 0)
 
     def run(self, until: float = math.inf) -> None:
         """Train to the recipe's last step, or for `until` seconds of this process; what is done is saved either way."""
@@ -111,14 +117,14 @@ class Trainer:
             for losses, count in self._steps(batches):
                 recent.append({name: value.detach() for name, value in losses.items()})
                 pages += count
-                done = self._part() >= 1
+                done, over = self._agreed(self._part() >= 1), self._agreed(time.monotonic() - began > until)
                 if self.step % recipe.log_every == 0 or done:
                     note = self._log(recent, pages, self.seconds + time.monotonic() - began)
                     progress.update(bar, completed=self.step, note=note)
                     recent, pages = [], 0
                 if self.pages.held is not None and (self.step % recipe.held_every == 0 or done):
                     self._look_at_held()
-                over = done or time.monotonic() - began > until
+                over = over or done
                 if over or time.monotonic() - saved > recipe.save_seconds:
                     self._save(self.seconds + time.monotonic() - began)
                     saved = time.monotonic()
@@ -126,23 +132,51 @@ class Trainer:
                     break
         self.seconds += time.monotonic() - began
 
+    def _agreed(self, wish: bool) -> bool:
+        """Whether any process wishes it: clocks differ, and nobody may wait for one that has stopped."""
+        if self.world == 1:
+            return wish
+        say = torch.tensor(float(wish), device=self.pages.device)
+        dist.all_reduce(say, dist.ReduceOp.MAX)
+        return bool(say)
+
     def _steps(self, batches: Iterator[Draft | Placed]) -> Iterator[tuple[Losses, int]]:
-        """Take steps for ever; yields the losses of each and how many pages it saw."""
-        recipe = self.recipe
+        """Take steps for ever; yields the losses of each and how many pages it was the first to see."""
+        lessons = self._lessons(batches)
+        lesson, count = self._ahead(lessons)
         while True:
-            sheets = self.pages.sheets(next(batches))
-            for look in range(recipe.looks):
-                rate = self._rate()
-                for optimizer in self.optimizers:
-                    for group in optimizer.param_groups:
-                        group["lr"] = rate * group["pace"]
-                losses = self.work.gradients(self.task.prepare(sheets), recipe.weights)
-                nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-                for optimizer in self.optimizers:
-                    optimizer.step()
-                self.step += 1
-                self._follow()
-                yield losses, len(sheets.pixels) if look == 0 else 0
+            rate = self._rate()
+            for optimizer in self.optimizers:
+                for group in optimizer.param_groups:
+                    group["lr"] = rate * group["pace"]
+            losses = self.work.gradients(lesson, self.recipe.weights)
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+            for optimizer in self.optimizers:
+                optimizer.step()
+            self.step += 1
+            self._follow()
+            seen = count
+            lesson, count = self._ahead(lessons)
+            yield losses, seen
+
+    def _lessons(self, batches: Iterator[Draft | Placed]) -> Iterator[tuple[list[Tensor], int]]:
+        """What each step learns from; every batch of pages serves for several."""
+        for batch in batches:
+            sheets = self.pages.sheets(batch, self.recipe.hard)
+            for look in range(self.recipe.looks):
+                yield self.task.prepare(sheets), 0 if look else len(sheets.pixels)
+
+    def _ahead(self, lessons: Iterator[tuple[list[Tensor], int]]) -> tuple[list[Tensor], int]:
+        """The next lesson, made on a stream of its own while the GPU still works on the last."""
+        if self.aside is None:
+            return next(lessons)
+        main = torch.cuda.current_stream()
+        with torch.cuda.stream(self.aside):
+            lesson, count = next(lessons)
+        main.wait_stream(self.aside)
+        for tensor in lesson:
+            tensor.record_stream(main)
+        return lesson, count
 
     def _rate(self) -> float:
         """Learning rate: up in a line, down in a cosine."""
@@ -169,22 +203,22 @@ class Trainer:
         recipe, held = self.recipe, self.pages.held
         assert held is not None
         now = {k: v.clone() for k, v in self.model.state_dict().items()}
-        state, rng_state = torch.get_rng_state(), getattr(self.task, "rng", random.Random()).getstate()
+        state, lots = torch.get_rng_state(), self.task.rng.getstate()
         self.model.load_state_dict(self.average)
-        if isinstance(self.task, EncoderTask):
-            self.task.rng.seed(1)
+        self.task.rng.seed(1)
         torch.manual_seed(1)
         total: dict[str, list[float]] = {}
         for n in range(HELD_BATCHES):
             canvas = recipe.canvases[n % len(recipe.canvases)]
             held.rng = random.Random(n)
-            sheets = self.pages.sheets(held.draft(canvas.batch, (canvas.height, canvas.width), crops=recipe.crops), held=True)
+            sheets = self.pages.sheets(
+                held.draft(canvas.batch, (canvas.height, canvas.width), crops=recipe.crops), held=True
+            )
             for name, value in self.work.losses(self.task.prepare(sheets)).items():
                 total.setdefault(f"held_{name}", []).append(float(value))
         self.model.load_state_dict(now)
         torch.set_rng_state(state)
-        if isinstance(self.task, EncoderTask):
-            self.task.rng.setstate(rng_state)
+        self.task.rng.setstate(lots)
         means = {k: sum(x for x in v if x == x) / max(1, sum(x == x for x in v)) for k, v in total.items()}
         self._write({"step": self.step} | means)
         main = means["held_read" if self.name == "encoder" else "held_find"]

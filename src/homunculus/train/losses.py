@@ -129,7 +129,7 @@ class EncoderTask(nn.Module):
 
     def _lesson(self, labels: Labels, selection: Selection) -> list[Tensor]:
         """Texts to read: codes before and after each step [B, Q, T], gaze [B, Q, T, 2] and the way to go, in cells."""
-        short = self.rng.random() < 0.6
+        short = self.rng.random() < 0.7
         T, reads = SHORT if short else LONG
         fits = ~labels.line & (labels.text[:, :, T - 1 :] == BLANK).all(2) if short else labels.line | (labels.ems > 0)
         usable = legible(labels, selection) & fits
@@ -144,7 +144,12 @@ class EncoderTask(nn.Module):
         centre, size = (box[..., :2] + box[..., 2:]) / 2, box[..., 2:] - box[..., :2]
         point = centre + size * 0.18 * torch.randn_like(centre).clamp(-2, 2)
         jitter = 0.18 * em[..., None, None] * torch.randn_like(centres)
-        drift = 0.3 * em[..., None, None] * torch.randn_like(centres[:, :, :1]) * (torch.rand_like(em) < 0.4)[..., None, None]
+        drift = (
+            0.3
+            * em[..., None, None]
+            * torch.randn_like(centres[:, :, :1])
+            * (torch.rand_like(em) < 0.4)[..., None, None]
+        )
         gaze = torch.cat((point[:, :, None], (centres + jitter + drift)[:, :, :-1]), 2)
         mode = torch.where(line, MODES["line"], MODES["word"])
         before = torch.cat((mode[..., None], after[..., :-1]), 2)
@@ -155,9 +160,9 @@ class EncoderTask(nn.Module):
 class ScoutTask(nn.Module):
     """Finding: where the answers of questions lie, what people tend to ask about, and dense characters."""
 
-    def __init__(self, scout: Scout) -> None:
+    def __init__(self, scout: Scout, seed: int = 0) -> None:
         super().__init__()
-        self.model = scout
+        self.model, self.rng = scout, random.Random(seed)
 
     @torch.no_grad()
     def prepare(self, sheets: Sheets) -> list[Tensor]:
@@ -172,9 +177,7 @@ class ScoutTask(nn.Module):
     def forward(self, small: Tensor, slots: Tensor, questions: Tensor, target: Tensor, usual: Tensor) -> Losses:
         """Losses of what `prepare` made."""
         features = self.model.look(small)
-        words, there = self.model.listen(questions.flatten(0, 1))
-        words, there = words.unflatten(0, questions.shape[:2]), there.unflatten(0, questions.shape[:2])
-        logits = self.model.compare(features, words, there).float().flatten(2)
+        logits = self.model.find(features, questions).float().flatten(2)
         target, asked = target.flatten(2), target.flatten(2).any(2)
         expected, known = self.model.expect(features).float(), usual.flatten(1).any(1)
         each = F.binary_cross_entropy_with_logits(expected, usual.float(), reduction="none").mean((1, 2))

@@ -20,7 +20,11 @@ class Muon(Optimizer):
     """
 
     def __init__(
-        self, params: Iterable[Tensor], lr: float = 1e-3, weight_decay: float = 0.02, momentum: float = 0.95
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        lr: float = 1e-3,
+        weight_decay: float = 0.02,
+        momentum: float = 0.95,
     ) -> None:
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
 

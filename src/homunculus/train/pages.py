@@ -32,6 +32,7 @@ PARTS = 4  # boxes that an answer may consist of
 SCENIC = {"sign", "label", "card", "collage"}  # kinds that may stand on a photograph
 ASIDE = {"search"}  # sorts of question that say nothing about what people tend to ask
 T = TypeVar("T")
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,21 @@ class Labels:
     questions: Tensor
     answers: Tensor
     usual: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        letters: list[Array],
+        dense: list[bool],
+        reads: list[tuple[Array, ...]],
+        asks: list[tuple[list[str], Array, Array]],
+    ) -> Labels:
+        """From one entry a page: letters [n, 5]; text, centres, line, boxes and ems; questions, answers and usual."""
+        text, centres, line, boxes, ems = (torch.from_numpy(np.stack(part)) for part in zip(*reads, strict=True))
+        questions = torch.stack([encode(asked, QUESTION) for asked, _, _ in asks]).to(torch.uint8)
+        answers, usual = (torch.from_numpy(np.stack([row[i] for row in asks])) for i in (1, 2))
+        known = torch.from_numpy(np.concatenate(letters))
+        return cls(known, torch.tensor(dense), text, centres, line, boxes, ems, questions, answers, usual)
 
     def first(self, count: int) -> Labels:
         """The labels of the first pages alone."""
@@ -107,7 +123,7 @@ class Draft:
     def of(
         cls,
         layouts: Sequence[Layout],
-        advance: np.ndarray[Any, Any],
+        advance: Array,
         rng: random.Random,
         words: int = 40,
         lines: int = 20,
@@ -123,18 +139,11 @@ class Draft:
         letters = [_numbered(b, page) for b, page in enumerate(pages)]
         reads = [_reads(layout, page, rng, words, lines) for layout, page in zip(layouts, pages, strict=True)]
         asked = [_asks(layout, rng, asks, usual) for layout in layouts]
-        text, centres, line, read_boxes, ems = (np.stack(part) for part in zip(*reads, strict=True))
-        labels = Labels(
-            torch.from_numpy(np.concatenate(letters)),
-            torch.ones(len(layouts), dtype=torch.bool),
-            *(torch.from_numpy(part) for part in (text, centres, line, read_boxes, ems)),
-            torch.stack([encode(questions, QUESTION) for questions, _, _ in asked]).to(torch.uint8),
-            torch.from_numpy(np.stack([answers for _, answers, _ in asked])),
-            torch.from_numpy(np.stack([boxes for _, _, boxes in asked])),
-        )
-        flat = (torch.from_numpy(np.concatenate(part)) for part in (glyphs, fills, strokes))
+        labels = Labels.of(letters, [True] * len(layouts), reads, asked)
+        parts = {"glyphs": glyphs, "fills": fills, "strokes": strokes}
+        flat = {name: torch.from_numpy(np.concatenate(part)) for name, part in parts.items()}
         scenic = torch.tensor([layout.kind in SCENIC for layout in layouts])
-        return cls((len(layouts), layouts[0].height, layouts[0].width), *flat, scenic, labels)
+        return cls((len(layouts), layouts[0].height, layouts[0].width), scenic=scenic, labels=labels, **flat)
 
 
 def to(batch: T, device: torch.device | str) -> T:
@@ -237,12 +246,12 @@ def _map_boxes(matrix: Tensor, boxes: Tensor) -> Tensor:
     return torch.where((size > 0).all(2, keepdim=True), moved, torch.zeros_like(moved))
 
 
-def _numbered(page: int, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _numbered(page: int, rows: Array) -> Array:
     """Rows with the number of their page in front."""
     return np.concatenate((np.full((len(rows), 1), page, np.float32), rows.astype(np.float32)), 1)
 
 
-def _as_fills(strokes: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _as_fills(strokes: Array) -> tuple[Array, Array]:
     """Level and upright strokes as filled rectangles [n, 6], and the others as they are."""
     x0, y0, x1, y1, width, dark = strokes.T
     level, upright = y0 == y1, x0 == x1
@@ -263,16 +272,14 @@ def _as_fills(strokes: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.n
     return boxes[straight], strokes[~straight]
 
 
-def _prepare(layout: Layout, advance: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _prepare(layout: Layout, advance: Array) -> Array:
     """Code, centre and pixels per em of each glyph of a layout: float32 [G, 4]."""
     code, font, x, y, size = layout.glyphs[:, :5].T
     wide = advance[font.astype(int), code.astype(int) + 1] * size
     return np.stack((code + 2, x + wide / 2, y - 0.27 * size, size), 1).astype(np.float32)
 
 
-def _reads(
-    layout: Layout, letters: np.ndarray[Any, Any], rng: random.Random, words: int, lines: int
-) -> tuple[np.ndarray[Any, Any], ...]:
+def _reads(layout: Layout, letters: Array, rng: random.Random, words: int, lines: int) -> tuple[Array, ...]:
     """Words and lines to read, drawn at random: text, centres, line, boxes, ems of words + lines places."""
     text = np.full((words + lines, LETTERS), BLANK, np.uint8)
     centres = np.zeros((words + lines, LETTERS, 2), np.float32)
@@ -307,9 +314,7 @@ def _reads(
     return text, centres, np.arange(words + lines) >= words, boxes, ems
 
 
-def _asks(
-    layout: Layout, rng: random.Random, asks: int, usual: int
-) -> tuple[list[str], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _asks(layout: Layout, rng: random.Random, asks: int, usual: int) -> tuple[list[str], Array, Array]:
     """Questions drawn at random, boxes of their answers [asks, PARTS, 4], boxes of what people ask about [usual, 4]."""
     picked = rng.sample(layout.questions, min(asks, len(layout.questions)))
     answers = np.zeros((asks, PARTS, 4), np.float32)
@@ -323,7 +328,7 @@ def _asks(
     return [question for question, _, _ in picked] + [""] * (asks - len(picked)), answers, boxes
 
 
-def _by_line(layout: Layout, words: list[int]) -> list[np.ndarray[Any, Any]]:
+def _by_line(layout: Layout, words: list[int]) -> list[Array]:
     """One box for each line that the words of an answer stand in."""
     lines: dict[int, list[int]] = {}
     for word in words:

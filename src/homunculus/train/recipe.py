@@ -48,6 +48,9 @@ class Recipe:
     real: float = 0.0  # share of batches that are real scans
     real_late: float = 0.0  # the same in the last part of the run
     late: float = 0.3  # how long that part is
+    compile: bool = True  # layers by torch.compile, on a GPU
+    kinds: dict[str, float] = field(default_factory=dict)  # how often each kind of document is drawn
+    hard: float = 1.0  # how worn drawn pages are
     looks: int = 1  # steps taken on each batch of pages
     ema: float = 0.999
     weights: dict[str, float] = field(default_factory=dict)  # of the losses; 1 unless named

@@ -20,13 +20,12 @@ from torch import Tensor
 
 from homunculus.errors import InputError
 from homunculus.reader.letters import BLANK, END, encode, plain
-from homunculus.reader.scout import QUESTION
 from homunculus.train import wear as worn
-from homunculus.train.pages import LETTERS, PARTS, Labels, Sheets, to_grid
+from homunculus.train.pages import LETTERS, PARTS, Array, Labels, Sheets, to_grid
 
 HELD = 12  # one page in so many is held back to see when to stop
 NARROW, WIDE = set("iljtfrI.,:;'|!()[] "), set("mwMWQOGD@%&")
-SEARCHES = ("{}", "{}?", "Find '{}'", "Where is '{}'?", "Where does it say {}?", "Look for {}", "Show me \"{}\"")
+SEARCHES = ("{}", "{}?", "Find '{}'", "Where is '{}'?", "Where does it say {}?", "Look for {}", 'Show me "{}"')
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +33,13 @@ class Scan:
     """One page: its pixels, what stands on it, what was asked about it."""
 
     name: str
-    pixels: np.ndarray[Any, Any]  # uint8 [C, h, w]
-    text: np.ndarray[Any, Any]  # [n, LETTERS]
-    centres: np.ndarray[Any, Any]  # [n, LETTERS, 2]
-    line: np.ndarray[Any, Any]  # [n]
-    boxes: np.ndarray[Any, Any]  # [n, 4]
-    searches: list[tuple[str, np.ndarray[Any, Any]]]
-    questions: list[tuple[str, np.ndarray[Any, Any]]]
+    pixels: Array  # uint8 [C, h, w]
+    text: Array  # [n, LETTERS]
+    centres: Array  # [n, LETTERS, 2]
+    line: Array  # [n]
+    boxes: Array  # [n, 4]
+    searches: list[tuple[str, Array]]
+    questions: list[tuple[str, Array]]
     dense: bool
 
 
@@ -83,22 +82,17 @@ class Scans:
         asks: int = 8,
         crops: bool = False,
     ) -> Placed:
-        """Pages drawn by lot and where they lie on canvases of height x width: at about their own size, large ones cut."""
+        """Pages drawn by lot and where they lie on canvases, height x width: about their own size, large ones cut."""
         H, W = size
-        suited = [i for i, p in enumerate(self.pages) if _suits(p.pixels.shape[1:], size, crops)] or range(len(self.pages))
-        picked = self.rng.choices(suited, k=count)
-        places = [self._place(self.pages[i], H, W) for i in picked]
+        suited = [i for i, page in enumerate(self.pages) if _suits(page.pixels.shape[1:], size, crops)]
+        picked = self.rng.choices(suited or range(len(self.pages)), k=count)
+        places = [self._place(self.pages[i], H, W, crops) for i in picked]
         rows = [
             self._labels(b, self.pages[i], matrix.numpy(), H, W, words, lines, asks)
             for b, (i, matrix) in enumerate(zip(picked, places, strict=True))
         ]
-        labels = Labels(
-            torch.from_numpy(np.concatenate([row[0] for row in rows])),
-            torch.tensor([self.pages[i].dense for i in picked]),
-            *(torch.from_numpy(np.stack([row[k] for row in rows])) for k in range(1, 6)),
-            torch.stack([encode(row[6], QUESTION) for row in rows]).to(torch.uint8),
-            *(torch.from_numpy(np.stack([row[k] for row in rows])) for k in (7, 8)),
-        )
+        dense = [self.pages[i].dense for i in picked]
+        labels = Labels.of([row[0] for row in rows], dense, [row[1] for row in rows], [row[2] for row in rows])
         return Placed(size, picked, torch.stack(places), labels)
 
     @torch.no_grad()
@@ -117,10 +111,10 @@ class Scans:
         worn.some(images, 0.03, lambda x: 1 - x)
         return Sheets((images * 255).round().to(torch.uint8).expand(-1, 3, -1, -1), placed.labels)
 
-    def _place(self, page: Scan, H: int, W: int) -> Tensor:
+    def _place(self, page: Scan, H: int, W: int, crops: bool) -> Tensor:
         """How the page lies on the canvas: an affine map of its pixels. [2, 3]"""
         h, w = page.pixels.shape[1:]
-        zoom = self.rng.uniform(0.85, 1.1)
+        zoom = self.rng.uniform(0.88, 1.08) * (1 if crops else min(1, H / h, W / w))
         wide = zoom * self.rng.uniform(0.95, 1.05)
         turn = self.rng.gauss(0, 0.008)
         linear = torch.tensor([[wide, -turn * zoom], [turn * zoom, zoom]])
@@ -134,8 +128,8 @@ class Scans:
         return torch.cat((linear, offset[:, None]), 1)
 
     def _labels(
-        self, b: int, page: Scan, matrix: np.ndarray[Any, Any], H: int, W: int, words: int, lines: int, asks: int
-    ) -> tuple[Any, ...]:
+        self, b: int, page: Scan, matrix: Array, H: int, W: int, words: int, lines: int, asks: int
+    ) -> tuple[Array, tuple[Array, ...], tuple[list[str], Array, Array]]:
         rng, count = self.rng, words + lines
         boxes = _moved(page.boxes, matrix)
         inside = np.flatnonzero(_inside(boxes, H, W) & (page.text[:, 0] != BLANK))
@@ -156,12 +150,12 @@ class Scans:
             codes = page.text[words_]
             there = (codes != BLANK) & (codes != END)
             letters = np.stack((np.full(codes.shape, b), codes, spots[..., 0], spots[..., 1], em), -1)[there]
-        questions, answers, usual = self._asks(page, matrix, H, W, asks)
-        return letters.astype(np.float32), text, centres, line, read, ems, questions, answers, usual
+        reads = text, centres, line, read, ems
+        return letters.astype(np.float32), reads, self._asks(page, matrix, H, W, asks)
 
     def _asks(
-        self, page: Scan, matrix: np.ndarray[Any, Any], H: int, W: int, asks: int, most: int = 24
-    ) -> tuple[list[str], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        self, page: Scan, matrix: Array, H: int, W: int, asks: int, most: int = 24
+    ) -> tuple[list[str], Array, Array]:
         rng, usual = self.rng, np.zeros((most, 4), np.float32)
         real = [(q, _moved(a, matrix)) for q, a in page.questions]
         real = [(q, a) for q, a in real if _inside(a, H, W).all()]
@@ -188,7 +182,7 @@ def photos(folder: Path, count: int = 500, side: int = 512) -> Tensor:
 def _suits(page: Sequence[int], canvas: tuple[int, int], crops: bool) -> bool:
     """Whether a page does not vanish in a canvas and, unless it may be cut, is shown nearly whole."""
     h, w = page
-    return (crops or (h <= 1.15 * canvas[0] and w <= 1.15 * canvas[1])) and h * w >= 0.3 * canvas[0] * canvas[1]
+    return (crops or (h <= 1.2 * canvas[0] and w <= 1.2 * canvas[1])) and h * w >= 0.3 * canvas[0] * canvas[1]
 
 
 def _read_folder(folder: Path, held: bool) -> list[Scan]:
@@ -234,12 +228,12 @@ def _scan(folder: Path, name: str, words: dict[str, Any], questions: list[dict[s
     return Scan(name, pixels, text, centres, line, boxes, _searches(items), asked, single)
 
 
-def _level(text: str, box: np.ndarray[Any, Any]) -> bool:
+def _level(text: str, box: Array) -> bool:
     """Whether a text runs from left to right, as far as its box tells."""
     return len(text) < 3 or (box[2] - box[0]) * 1.5 > box[3] - box[1]
 
 
-def _answer(question: dict[str, Any]) -> np.ndarray[Any, Any]:
+def _answer(question: dict[str, Any]) -> Array:
     """Boxes of the answer; of machine-read candidates those inside the region that is known to hold it."""
     boxes = question.get("answer_boxes") or question.get("answer_boxes_ocr") or []
     found = np.asarray(boxes, np.float32).reshape(-1, 4)
@@ -251,20 +245,20 @@ def _answer(question: dict[str, Any]) -> np.ndarray[Any, Any]:
     return found[:PARTS]
 
 
-def _widths(text: str) -> np.ndarray[Any, Any]:
+def _widths(text: str) -> Array:
     """About how wide the characters of a text are, as shares of its width."""
     wide = np.array([0.7 if c in NARROW else 1.35 if c in WIDE else 1.1 if c.isupper() else 1.0 for c in text])
     return np.asarray(wide / wide.sum())
 
 
-def _centres(text: str, box: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _centres(text: str, box: Array) -> Array:
     """About where the characters of a text stand that fills a box. [n, 2]"""
     wide = _widths(text)
     x = box[0] + (wide.cumsum() - wide / 2) * (box[2] - box[0])
     return np.stack((x, np.full(len(text), (box[1] + box[3]) / 2)), 1)
 
 
-def _words_of(text: str, box: np.ndarray[Any, Any]) -> list[tuple[str, np.ndarray[Any, Any]]]:
+def _words_of(text: str, box: Array) -> list[tuple[str, Array]]:
     """The longer words of a line and about where they stand."""
     ends = box[0] + np.concatenate(([0], _widths(text).cumsum())) * (box[2] - box[0])
     found, at = [], 0
@@ -275,7 +269,7 @@ def _words_of(text: str, box: np.ndarray[Any, Any]) -> list[tuple[str, np.ndarra
     return found
 
 
-def _searches(items: list[tuple[str, np.ndarray[Any, Any]]]) -> list[tuple[str, np.ndarray[Any, Any]]]:
+def _searches(items: list[tuple[str, Array]]) -> list[tuple[str, Array]]:
     """Words and lines that stand on the page once, with their box [1, 4]."""
     pieces = [(t, b) for t, b in items if len(t) <= 40] + [piece for t, b in items for piece in _words_of(t, b)]
     seen: dict[str, int] = {}
@@ -284,12 +278,12 @@ def _searches(items: list[tuple[str, np.ndarray[Any, Any]]]) -> list[tuple[str, 
     return [(t, b[None]) for t, b in pieces if len(t) >= 3 and seen[t.lower()] == 1]
 
 
-def _moved(boxes: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _moved(boxes: Array, matrix: Array) -> Array:
     middle, half = (boxes[:, :2] + boxes[:, 2:]) / 2, (boxes[:, 2:] - boxes[:, :2]) / 2
     middle = middle @ matrix[:, :2].T + matrix[:, 2]
     half = half * np.array([matrix[0, 0], matrix[1, 1]])
     return np.concatenate((middle - half, middle + half), 1).astype(np.float32)
 
 
-def _inside(boxes: np.ndarray[Any, Any], H: int, W: int) -> np.ndarray[Any, Any]:
+def _inside(boxes: Array, H: int, W: int) -> Array:
     return np.asarray((boxes[:, 0] >= 0) & (boxes[:, 1] >= 0) & (boxes[:, 2] <= W) & (boxes[:, 3] <= H))

@@ -10,7 +10,7 @@ from torch import Tensor
 BLOCK = 512
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
     canvas, glyphs, texels, starts, H, W, em: tl.constexpr, origin: tl.constexpr, baseline: tl.constexpr,
     left: tl.constexpr, above: tl.constexpr, wide: tl.constexpr, tall: tl.constexpr, block: tl.constexpr,

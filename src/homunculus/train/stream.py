@@ -49,7 +49,10 @@ class Stream(IterableDataset[Draft | Placed]):
         """A batch of documents on one canvas."""
         self.texts.reseed(rng.getrandbits(48))
         type_ = Type(self.atlas.advance.numpy(), self.atlas.traits, self.atlas.names)
-        pages = [lay_out(None, canvas.height, canvas.width, self.texts, type_, rng) for _ in range(canvas.batch)]
+        kinds: list[str | None] = [*self.recipe.kinds] or [None]
+        weights = [*self.recipe.kinds.values()] or None
+        drawn = rng.choices(kinds, weights, k=canvas.batch)
+        pages = [lay_out(kind, canvas.height, canvas.width, self.texts, type_, rng) for kind in drawn]
         return Draft.of(pages, type_.advance, rng)
 
     def _real(self, n: int) -> float:

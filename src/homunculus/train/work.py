@@ -30,12 +30,17 @@ class Work:
         task: a module with a `model` that takes tensors to named losses.
         fast: bf16 copy and CUDA graphs.
         world: processes that share the batches; their gradients are averaged.
+        compiled: kinds of layers that are compiled where it is fast.
     """
 
-    def __init__(self, task: nn.Module, fast: bool, world: int = 1) -> None:
+    def __init__(self, task: nn.Module, fast: bool, world: int = 1, compiled: tuple[type[nn.Module], ...] = ()) -> None:
         self.task, self.fast, self.world = task, fast, world
         self.copy = copy.deepcopy(task).bfloat16() if fast else task
-        self.masters, self.copies = list(task.parameters()), list(self.copy.parameters())
+        for module in self.copy.modules() if fast else ():
+            if isinstance(module, compiled):
+                module.compile(dynamic=True)
+        self.masters: list[Tensor] = list(task.parameters())
+        self.copies: list[Tensor] = list(self.copy.parameters())
         self.graphs: dict[Key, tuple[torch.cuda.CUDAGraph, list[Tensor], Losses]] = {}
         self.pool = torch.cuda.graph_pool_handle() if fast else None
         for p in {*self.masters, *self.copies}:
@@ -55,11 +60,17 @@ class Work:
             graph.replay()
             losses = {name: value.clone() for name, value in losses.items()}
         if self.world > 1:
-            for p in self.masters:
-                dist.all_reduce(p.grad, op=dist.ReduceOp.AVG if p.is_cuda else dist.ReduceOp.SUM)
-                if not p.is_cuda:
-                    cast(Tensor, p.grad).div_(self.world)
+            self._share()
         return losses
+
+    @torch.no_grad()
+    def _share(self) -> None:
+        """The mean of all processes' gradients, in one message."""
+        grads = [cast(Tensor, p.grad) for p in self.masters]
+        flat = torch.cat([grad.flatten() for grad in grads]) / self.world
+        dist.all_reduce(flat)
+        parts = flat.split([grad.numel() for grad in grads])
+        torch._foreach_copy_(grads, [part.view_as(grad) for part, grad in zip(parts, grads, strict=True)])
 
     @torch.no_grad()
     def losses(self, inputs: list[Tensor]) -> Losses:

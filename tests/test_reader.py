@@ -1,0 +1,495 @@
+"""The reference model reads any set of cells and finds what was asked for, and its weights are what they were."""
+
+import shutil
+import socket
+import string
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import homunculus as hm
+from homunculus import eye as eyes
+from homunculus import positions, reader, tokens
+from homunculus.cells import CellTree, Selection
+from homunculus.errors import InputError
+from homunculus.fixation import peak
+from homunculus.reader import Encoder, Scout, load_encoder, load_scout, weights
+from homunculus.reader.encoder import LONGEST, MODES
+from homunculus.reader.letters import BLANK, END, decode, encode, plain
+from homunculus.reader.scout import MOST, STRIDE, over_tree, small_copy
+from homunculus.relevance import Scene, query, relevance_of
+
+INVOICE = Path(__file__).parents[1] / "examples" / "invoice.png"
+PRINTABLE = string.ascii_letters + string.digits + string.punctuation
+
+
+def small_encoder(seed: int = 0) -> Encoder:
+    torch.manual_seed(seed)
+    encoder = Encoder(width=96, depth=2, heads=3, reading=1).eval()
+    with torch.no_grad():
+        encoder.reading.move.weight *= 0.05  # untrained, the gaze leaps about and rounding errors grow
+    return encoder
+
+
+def small_scout(seed: int = 0) -> Scout:
+    torch.manual_seed(seed)
+    return Scout(width=96, depth=4, heads=3, joint=48, joining=1, asking=1).eval()
+
+
+def noise(height: int, width: int, pages: int = 1) -> torch.Tensor:
+    return torch.randint(0, 256, (pages, 3, height, width), dtype=torch.uint8, generator=torch.manual_seed(1))
+
+
+def scene_of(height: int, width: int, pages: int = 1, cell: int = 32) -> Scene:
+    return Scene(noise(height, width, pages), CellTree(height, width, cell))
+
+
+def seen(scene: Scene, selection: Selection) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the encoder takes: patches and places."""
+    return tokens.patches(scene.levels, selection), positions.coordinates(selection)
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    return small_encoder()
+
+
+@pytest.fixture(scope="module")
+def scout() -> Scout:
+    return small_scout()
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Scout:
+    return load_scout()
+
+
+@pytest.fixture(scope="module")
+def invoice() -> Scene:
+    pixels = hm.load_image(INVOICE)
+    return Scene(pixels[None], CellTree(*pixels.shape[1:]))
+
+
+# -- letters ---------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.text(PRINTABLE, min_size=1, max_size=8), max_size=5))
+def test_what_is_encoded_is_decoded(words):
+    text = " ".join(words)
+    for end in (False, True):
+        assert decode(encode([text], 64, end)[0].tolist()) == text
+
+
+def test_letters_beyond_ascii_are_folded_and_spaces_single():
+    assert plain("Fläche  Señor\n“naïve” – ½ × 3…") == 'Flache Senor "naive" - 12 x 3.'
+    assert plain("左上 🙂") == ""
+    assert decode(encode(["café\tau  lait"], 20)[0].tolist()) == "cafe au lait"
+
+
+def test_the_end_stands_behind_the_last_letter_even_of_a_text_that_is_cut_off():
+    codes = encode(["ab", "", "abcdefgh"], 5, end=True)
+    assert codes.tolist() == [[66, 67, END, 0, 0], [END, 0, 0, 0, 0], [66, 67, 68, 69, END]]
+    assert encode(["abcdefgh", ""], 5).tolist() == [[66, 67, 68, 69, 70], [0] * 5]
+    assert decode([66, BLANK, 67, END, 68]) == "ab"
+
+
+# -- encoder ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("allocator", hm.list_allocators())
+def test_any_selection_of_any_allocator_is_read(encoder, allocator):
+    scene = scene_of(190, 260, pages=2)
+    relevance = relevance_of("information", scene, ["", ""])
+    context = {"error": scene.lost, "energy": scene.lost_along(), "question": ["", ""]}
+    context["segments"] = [torch.zeros(190, 260, dtype=torch.long)] * 2
+    wanted = {name: context[name] for name in eyes.options_of(allocator) if name in context}
+    selection = hm.allocate(allocator, scene.tree, relevance, 21, peak(scene.tree, relevance), **wanted)
+    patches, places = seen(scene, selection)
+    with torch.no_grad():
+        x = encoder(patches, places, selection.mask)
+    assert x.shape == (2, selection.mask.shape[1], 96) and torch.isfinite(x).all()
+    assert encoder.characters(x).shape == (*x.shape[:2], 4, 8, 96)
+
+
+def test_uniform_gives_fractional_levels_and_they_lie_between_the_whole_ones(encoder):
+    scene = scene_of(190, 260)
+    selection = hm.allocate("uniform", scene.tree, torch.ones(1, scene.tree.size), 21)
+    levels = selection.levels.double()
+    assert (levels != levels.round()).any()
+    patches, _ = seen(scene, selection)
+    with torch.no_grad():
+        low, high = encoder.embed(patches, levels * 0), encoder.embed(patches, levels * 0 + 1)
+        middle, deep = encoder.embed(patches, levels * 0 + 0.5), encoder.embed(patches, levels * 0 + 50)
+        last = encoder.embed(patches, levels * 0 + 9)
+    torch.testing.assert_close(middle, (low + high) / 2)
+    torch.testing.assert_close(deep, last)
+
+
+@pytest.fixture
+def looked():
+    """Patches and places of three rows of 30 cells."""
+    scene = scene_of(200, 300, pages=3)
+    generator = torch.manual_seed(0)
+    chosen = torch.stack([torch.randperm(scene.tree.size, generator=generator)[:30] for _ in range(3)])
+    return seen(scene, Selection.of(scene.tree, chosen))
+
+
+@torch.no_grad()
+def test_a_row_does_not_depend_on_the_other_rows(encoder, looked):
+    patches, places = looked
+    together = encoder(patches, places)
+    for row in range(3):
+        alone = encoder(patches[row : row + 1], places[row : row + 1])
+        torch.testing.assert_close(together[row : row + 1], alone, rtol=0, atol=1e-4)
+    assert (together[0] - together[1]).abs().max() > 0.01
+
+
+@torch.no_grad()
+def test_the_order_of_the_cells_does_not_matter(encoder, looked):
+    patches, places = looked
+    order = torch.randperm(30, generator=torch.manual_seed(2))
+    expected = encoder(patches, places)[:, order]
+    torch.testing.assert_close(encoder(patches[:, order], places[:, order]), expected, rtol=0, atol=1e-4)
+
+
+@torch.no_grad()
+def test_places_that_a_row_does_not_have_change_nothing(encoder, looked):
+    patches, places = looked
+    mask = torch.ones(3, 30, dtype=torch.bool)
+    mask[1, 20:] = False
+    other = patches.clone()
+    other[1, 20:] = 255 - other[1, 20:]
+    alone = encoder(patches[1:2, :20], places[1:2, :20])
+    for pixels in (patches, other):
+        torch.testing.assert_close(encoder(pixels, places, mask)[1:2, :20], alone, rtol=0, atol=1e-4)
+    assert (encoder(other, places)[1, :20] - alone[0]).abs().max() > 1e-3
+
+
+@torch.no_grad()
+def test_only_differences_of_places_count(encoder, looked):
+    patches, places = looked
+    expected = encoder(patches, places)
+    moved = encoder(patches, places + torch.tensor([0.0, 7.0, 12.0]))
+    torch.testing.assert_close(moved, expected, rtol=0, atol=1e-4)
+    spread = encoder(patches, places * torch.tensor([1.0, 2.0, 1.0]))
+    assert (spread - expected).abs().max() > 1e-3
+
+
+def test_cells_of_another_size_are_refused(encoder):
+    scene = scene_of(100, 100, cell=28)
+    selection = hm.allocate("grid", scene.tree, torch.ones(1, scene.tree.size), 9)
+    with pytest.raises(InputError, match=r"cells of 3 x 32 x 32, got \[3, 28, 28\]"):
+        encoder(*seen(scene, selection))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("mode", MODES)
+def test_greedy_reading_is_the_argmax_of_reading_with_its_own_past_known(encoder, looked, mode):
+    patches, places = looked
+    mask = torch.ones(3, 30, dtype=torch.bool)
+    mask[2, 25:] = False
+    memory = encoder(patches, places, mask)
+    points = torch.rand(3, 2, 2, generator=torch.manual_seed(3)) * 6
+    codes = encoder.reading.greedy(memory, places, points, mode, mask)
+    assert codes.shape[:2] == (3, 2) and 1 < codes.shape[2] <= LONGEST[mode] and (codes != BLANK).all()
+    before, gaze = torch.full((3, 2, 1), MODES[mode]), points[:, :, None]
+    done = torch.zeros(3, 2, dtype=torch.bool)
+    for t in range(codes.shape[2]):
+        logits, move = encoder.reading(memory, places, before, gaze, mask[:, None, None])
+        short = logits[:, :, t, 1:].amax(-1) - logits[:, :, t].gather(2, codes[:, :, t : t + 1])[..., 0]
+        assert (short[~done] < 1e-3).all() and (codes[:, :, t][done] == END).all()  # the best, or as good
+        before = torch.cat((before, codes[:, :, t : t + 1]), 2)
+        gaze = torch.cat((gaze, gaze[:, :, -1:] + move[:, :, -1:]), 2)
+        done |= codes[:, :, t] == END
+
+
+def test_reading_gives_a_text_per_point_and_stops():
+    encoder, scene = small_encoder(), scene_of(200, 300)
+    selection = hm.allocate("grid", scene.tree, torch.ones(1, scene.tree.size), 30)
+    points = torch.tensor([[10.0, 20.0], [100.0, 150.0], [250.0, 60.0]])
+    with torch.no_grad():
+        encoder.reading.next.bias[encode(["A"], 1)[0, 0]] = 1e4
+    for mode, longest in LONGEST.items():
+        assert encoder.read(scene.levels, selection, points, mode) == ["A" * longest] * 3
+    rows = Selection.of(scene.tree, selection.indices.expand(3, -1))
+    assert encoder.read(scene.levels, rows, points) == ["A" * LONGEST["word"]] * 3
+    with torch.no_grad():
+        encoder.reading.next.bias[END] = 1e6
+    assert encoder.read(scene.levels, selection, points) == [""] * 3
+    with pytest.raises(InputError, match="mode must be 'word' or 'line', got 'page'"):
+        encoder.read(scene.levels, selection, points, "page")
+
+
+def test_rows_for_each_point_read_as_one_row_for_all(encoder):
+    scene = scene_of(200, 300)
+    selection = hm.allocate("grid", scene.tree, torch.ones(1, scene.tree.size), 30)
+    rows = Selection.of(scene.tree, selection.indices.expand(2, -1))
+    points = torch.tensor([[10.0, 20.0], [250.0, 60.0]])
+    assert encoder.read(scene.levels, rows, points) == encoder.read(scene.levels, selection, points)
+
+
+def test_the_encoder_has_about_25_million_parameters():
+    with torch.device("meta"):
+        assert 20e6 <= sum(p.numel() for p in Encoder().parameters()) <= 26e6
+
+
+# -- scout -----------------------------------------------------------------------------------------------------
+
+
+def test_the_scout_has_at_most_10_million_parameters():
+    with torch.device("meta"):
+        assert sum(p.numel() for p in Scout().parameters()) <= 10e6
+
+
+def test_relevance_is_one_number_per_cell_and_a_parents_is_its_childrens_largest(scout):
+    scene = scene_of(300, 420, pages=2)
+    relevance = scout(scene, ["What is the total?", "Who signed?"])
+    assert relevance.shape == (2, scene.tree.size) and (relevance >= 0).all() and torch.isfinite(relevance).all()
+    below = scene.tree.children
+    largest = torch.where(below >= 0, relevance[:, below.clamp(min=0)], -1.0).amax(2)
+    inner = slice(0, scene.tree.inner)
+    assert torch.equal(largest[:, inner], relevance[:, inner])
+
+
+def test_many_questions_at_once_are_answered_as_one_by_one(scout):
+    scene = scene_of(300, 420)
+    questions = ["What is the total?", "", "Who signed the letter of the 14th of March, and where?", "x"]
+    together = scout.ask(scout.page(scene), scene, questions)
+    assert together.shape == (4, scene.tree.size)
+    for row, question in enumerate(questions):
+        torch.testing.assert_close(together[row : row + 1], scout(scene, [question]), rtol=0, atol=1e-5)
+    assert (together[0] - together[2]).abs().max() > 1e-6, "the question has no say"
+
+
+def test_several_pages_are_each_asked_their_own_question(scout):
+    scene = scene_of(200, 300, pages=2)
+    together = scout(scene, ["first?", "second?"])
+    for row, question in enumerate(["first?", "second?"]):
+        alone = Scene(scene.pixels[row : row + 1], scene.tree)
+        torch.testing.assert_close(together[row : row + 1], scout(alone, [question]), rtol=0, atol=1e-5)
+
+
+def test_a_scene_is_looked_at_once_whatever_is_asked(monkeypatch):
+    scout, calls = small_scout(), []
+    look = scout.look
+    monkeypatch.setattr(scout, "look", lambda small: calls.append(1) or look(small))
+    scene = scene_of(200, 300)
+    for name in ("query", "learned", "opponent"):
+        for question in ("Who?", "When?"):
+            relevance_of(name, scene, [question], scout)
+    assert len(calls) == 1
+    relevance_of("query", scene_of(200, 300), ["Who?"], scout)
+    assert len(calls) == 2
+    del scene
+    assert len(scout.seen) == 0, "pages are kept longer than their scenes"
+
+
+def test_an_empty_and_a_very_long_question_are_answered(scout):
+    scene = scene_of(200, 300)
+    empty, foreign = scout(scene, [""]), scout(scene, ["左上"])
+    assert torch.isfinite(empty).all() and torch.equal(empty, foreign)
+    assert torch.isfinite(scout(scene, ["why " * 500])).all()
+
+
+@pytest.mark.parametrize("cell", [32, 28])
+@pytest.mark.parametrize(
+    "size", [(1, 1), (1, 3), (33, 31), (40, 3000), (3000, 40), (1500, 2000), (8, 80_000), (80_000, 8)]
+)
+def test_pages_of_any_size_and_cells_of_any_side_have_a_relevance(scout, size, cell):
+    scene = scene_of(*size, cell=cell)
+    small = small_copy(scene)
+    height, width = small.shape[2:]
+    assert small.dtype == torch.uint8 and height % STRIDE == 0 and width % STRIDE == 0
+    assert 1 <= height * width // STRIDE**2 <= MOST
+    for relevance in (scout(scene, ["Who?"]), scout.learned(scene)):
+        assert relevance.shape == (1, scene.tree.size) and torch.isfinite(relevance).all() and (relevance >= 0).all()
+
+
+@pytest.mark.parametrize("cell", [32, 28, 14])
+@pytest.mark.parametrize("size", [(1000, 1000), (500, 1400), (2300, 1700)])
+def test_what_is_found_on_the_map_is_found_there_on_the_page(size, cell):
+    scene = Scene(torch.zeros(1, 3, *size, dtype=torch.uint8), CellTree(*size, cell))
+    rows, columns = (side // STRIDE for side in small_copy(scene).shape[2:])
+    for row, column in ((0, 0), (rows // 2, columns // 3), (rows - 2, columns - 2)):
+        logits = torch.full((1, rows, columns), -9.0)
+        logits[0, row, column] = 3.0
+        at = peak(scene.tree, over_tree(scene, logits))[0, 0]
+        x, y = (column + 0.5) * size[1] / columns, (row + 0.5) * size[0] / rows
+        assert abs(float(at[0]) - x) <= 40 and abs(float(at[1]) - y) <= 40
+
+
+def test_the_scout_says_the_same_twice(scout):
+    first, second = (scout(scene_of(200, 300), ["Who?"]) for _ in range(2))
+    assert torch.equal(first, second)
+
+
+# -- weights ---------------------------------------------------------------------------------------------------
+
+
+def test_int8_keeps_numbers_to_half_a_step_of_each_rows_largest():
+    torch.manual_seed(0)
+    value = torch.randn(50, 3, 40) * torch.logspace(-6, 3, 50)[:, None, None]
+    value[7] = 0
+    whole, scale = weights.quantised(value)
+    most = value.abs().amax((1, 2), keepdim=True)
+    assert whole.dtype == torch.int8 and scale.shape == (50, 1, 1)
+    assert ((whole.float() * scale - value).abs() <= most * (1 / 254) * (1 + 1e-4)).all()
+
+
+@torch.no_grad()
+def test_saved_weights_give_the_same_outputs(tmp_path, looked):
+    model = small_encoder()
+    weights.save(model, tmp_path / "small.safetensors", {"network": "encoder", "step": 3})
+    other = small_encoder(seed=9)
+    assert weights.load(other, tmp_path / "small.safetensors") == {"network": "encoder", "step": 3}
+    before, after = model(*looked), other(*looked)
+    assert (after - before).norm() <= 2e-2 * before.norm()
+    weights.save(model, tmp_path / "whole.safetensors", {}, int8=False)
+    weights.load(other, tmp_path / "whole.safetensors")
+    assert torch.equal(other(*looked), before)
+    small, whole = ((tmp_path / f"{name}.safetensors").stat().st_size for name in ("small", "whole"))
+    assert small < 0.3 * whole
+
+
+def test_a_flipped_byte_is_refused_in_one_sentence(tmp_path):
+    for name in ("scout.safetensors", "hashes.json"):
+        shutil.copy(weights.SHIPPED / name, tmp_path / name)
+    assert isinstance(load_scout(tmp_path), Scout)
+    with (tmp_path / "scout.safetensors").open("r+b") as file:
+        file.seek(5_000_000)
+        byte = file.read(1)[0]
+        file.seek(5_000_000)
+        file.write(bytes([byte ^ 1]))
+    with pytest.raises(InputError, match=r"scout\.safetensors is damaged") as caught:
+        load_scout(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_broken_and_foreign_weights_are_named(tmp_path):
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(InputError, match=r"no weights scout\.safetensors in"):
+            load_scout(folder)
+    (tmp_path / "scout.safetensors").write_bytes(b"no weights at all")
+    with pytest.raises(InputError, match="cannot read weights from"):
+        load_scout(tmp_path)
+    weights.save(small_encoder(), tmp_path / "scout.safetensors", {})
+    for model in (small_scout(), Scout(width=96, depth=4, heads=3, joint=96, joining=1, asking=1)):
+        with pytest.raises(InputError, match="weights of another network than Scout"):
+            weights.load(model, tmp_path / "scout.safetensors")
+    with pytest.raises(InputError, match="weights of another network than Scout") as caught:
+        load_scout(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_shipped_weights_are_small_quick_to_load_and_need_no_network(monkeypatch):
+    def refuse(*arguments, **named):
+        raise AssertionError("the network is used")
+
+    files = [weights.SHIPPED / f"{name}.safetensors" for name in ("encoder", "scout")]
+    assert sum(file.stat().st_size for file in files) <= 36e6
+    monkeypatch.setattr(socket, "socket", refuse)
+    start = time.process_time()
+    encoder, scout = load_encoder(), load_scout()
+    assert time.process_time() - start < 4
+    for model in (encoder, scout):
+        assert not model.training and not any(p.requires_grad for p in model.parameters())
+        assert all(torch.isfinite(p).all() for p in model.parameters())
+
+
+def test_what_is_not_in_the_weights_is_loaded_as_it_is_made():
+    made = dict(small_encoder().named_buffers())
+    loaded = dict(load_encoder().named_buffers())
+    assert made.keys() == loaded.keys()
+    for name, value in loaded.items():
+        torch.testing.assert_close(value, made[name])
+
+
+# -- the shipped scout, and the eye that uses it ---------------------------------------------------------------
+
+FIELDS = {  # question: box of its answer on examples/invoice.png, see draw_invoice.py
+    "What is the total amount?": (990, 1126, 1130, 1160),
+    "What is the date of the invoice?": (960, 292, 1130, 320),
+    "What is the name of the company?": (110, 90, 500, 145),
+}
+
+
+def away(point: torch.Tensor, box: tuple[int, int, int, int]) -> float:
+    low, high = torch.tensor(box[:2]), torch.tensor(box[2:])
+    return float((torch.maximum(low - point, point - high)).clamp(min=0).norm())
+
+
+def test_the_shipped_scout_finds_fields_of_an_invoice(shipped, invoice):
+    peaks = {q: peak(invoice.tree, query(invoice, [q], shipped))[0, 0] for q in FIELDS}
+    found = [away(peaks[question], box) <= 100 for question, box in FIELDS.items()]
+    assert sum(found) >= 2, peaks
+
+
+def test_questions_about_distant_fields_look_at_different_cells(invoice):
+    eye = hm.Eye("foveated", "query", 150)
+    chosen = []
+    for question in list(FIELDS)[:2]:
+        selection = eye.look(invoice.pixels[0], question).selection
+        chosen.append(set(selection.indices[0][selection.levels[0] == 0].tolist()))
+    assert all(chosen)
+    assert len(chosen[0] & chosen[1]) < 0.6 * min(map(len, chosen))
+
+
+def test_query_without_a_scout_is_the_words_alone(page):
+    for question in ("the footer", "Who signed?"):
+        glance = hm.Eye(relevance="query", scout=False, budget=40).look(page, question)
+        assert torch.equal(glance.relevance[None], query(glance.scene, [question]))
+    scouted = hm.Eye(relevance="query", budget=40).look(page, "the footer")
+    assert not torch.equal(scouted.relevance[None], query(scouted.scene, ["the footer"]))
+
+
+def test_learned_ignores_the_question(page):
+    eye = hm.Eye(relevance="learned", budget=40)
+    looks = [eye.look(page, question) for question in ("", "the footer", "What is the heading?")]
+    for glance in looks:
+        assert torch.equal(glance.relevance, looks[0].relevance) and glance.relevance.std() > 0
+        assert glance.selection.boxes.shape == (1, 40, 4)
+    for scout in (False, lambda scene, questions: torch.ones(1, scene.tree.size)):
+        with pytest.raises(InputError, match="'learned' needs a scout"):
+            hm.Eye(relevance="learned", scout=scout).look(page, "Who?")
+
+
+def test_a_scout_of_ones_own_is_used_where_there_is_a_question(page):
+    asked = []
+
+    def corner(scene: Scene, questions: list[str]) -> torch.Tensor:
+        asked.append(questions)
+        fine = torch.full((1, *scene.tree.shapes[0]), 1e-6)
+        fine[:, -1, -1] = 1
+        return scene.tree.lift(fine, how="max")
+
+    for name in ("query", "opponent"):
+        eye = hm.Eye(relevance=name, scout=corner, budget=40)
+        glance = eye.look(page, "What is it?")
+        last = glance.tree.size - 1
+        assert last in glance.selection.indices[0].tolist() and glance.relevance.argmax() in (
+            last,
+            *glance.tree.parent.tolist(),
+        )
+        eye.look(page)
+    assert asked == [["What is it?"]] * 2
+
+
+def test_relevances_without_a_question_load_no_scout(page, monkeypatch):
+    def refuse():
+        raise AssertionError("the scout is loaded")
+
+    monkeypatch.setattr(eyes, "shipped_scout", refuse)
+    for name in ("information", "saliency"):
+        hm.Eye(relevance=name, budget=9).look(page, "Who?")
+    hm.Eye(budget=9).look(page)
+    hm.Eye(budget=9, scout=False).look(page, "Who?")
+    with pytest.raises(AssertionError):
+        hm.Eye(budget=9).look(page, "Who?")
+
+
+def test_the_reader_has_four_public_names():
+    assert sorted(reader.__all__) == ["Encoder", "Scout", "load_encoder", "load_scout"]
