@@ -30,8 +30,9 @@ from torch import Tensor
 
 import eye_data as data
 from allocators import median_ms
-from homunculus import CellTree, InputError, allocate
+from homunculus import CellTree, InputError, allocate, reader
 from homunculus.files import replacing
+from homunculus.positions import coordinates
 from homunculus.relevance import Scene
 from homunculus.tokens import patches
 from machine import machine
@@ -174,15 +175,14 @@ def speed_rows(pages: dict[str, Tensor], scout, encoder, device: str) -> list[di
 
     for name, pixels in pages.items():
         scene = data.scene_of(pixels, device)
-        if scout is not None:
-            seen = scout.page(scene)
-            add("scout, page", name, lambda s=scene: scout.page(Scene(s.pixels, s.tree)), 5)
-            add("scout, question", name, partial(scout.ask, seen, scene, [QUESTION]), 5)
-        if encoder is not None:
-            point = torch.tensor([[scene.tree.width / 2, scene.tree.height / 2]], device=scene.tree.device)
-            selection = data.nearest_cells(scene.tree, point, 0, BUDGETS[0])
-            add("encoder, 273 cells", name, partial(encoder.read, scene.levels, selection, point, "word"), 10)
-    if device == "cuda" and scout is not None:
+        seen = scout.page(scene)
+        add("scout, page", name, lambda s=scene: scout.page(Scene(s.pixels, s.tree)), 5)
+        add("scout, question", name, partial(scout.ask, seen, scene, [QUESTION]), 5)
+        point = torch.tensor([[scene.tree.width / 2, scene.tree.height / 2]], device=scene.tree.device)
+        selection = data.nearest_cells(scene.tree, point, 0, BUDGETS[0])
+        cells, places = patches(scene.levels, selection), coordinates(selection)
+        add("encoder, 273 cells", name, partial(encoder, cells, places), 10)
+    if device == "cuda":
         rows += way_through(scout, torch.stack([data.text_page(2048, 2048, seed) for seed in range(8)]).cuda())
     return rows
 
@@ -293,20 +293,13 @@ def show(results: dict, console: Console) -> None:
 # ---- the command --------------------------------------------------------------------------------------------------
 
 
-def load(what: str, args: argparse.Namespace, results: dict) -> object | None:
-    """`load_scout` or `load_encoder` of homunculus.reader, timed; None with a note if this copy has none."""
+def load(what: str, args: argparse.Namespace, results: dict) -> object:
+    """`load_scout` or `load_encoder` of homunculus.reader, timed."""
     begin = time.perf_counter()
     try:
-        from homunculus import reader
-
-        if not hasattr(reader, f"load_{what}"):
-            raise ImportError(f"there is no load_{what}")
         loaded = getattr(reader, f"load_{what}")(weights=args.weights, device=args.device)
-    except (ImportError, OSError, InputError) as error:
-        if args.weights is not None:
-            raise SystemExit(f"cannot load the {what} from {args.weights}: {error}") from None
-        results["notes"].append(f"without the {what} ({error}): what needs it is left out")
-        return None
+    except InputError as error:
+        raise SystemExit(str(error)) from None
     results["loading_ms"][what] = (time.perf_counter() - begin) * 1e3
     return loaded
 
@@ -342,15 +335,13 @@ def run_speed(args: argparse.Namespace, results: dict, scout, encoder) -> None:
 
 def measure(args: argparse.Namespace, console: Console) -> dict:
     results: dict = {"machine": machine(args.device), "split": args.split, "limit": args.limit}
-    results |= {"notes": [], "loading_ms": {}, "seconds": {}}
+    results |= {"loading_ms": {}, "seconds": {}}
     scout = load("scout", args, results) if {"found", "overlap", "speed"} & set(args.parts) else None
     encoder = load("encoder", args, results) if {"read", "speed"} & set(args.parts) else None
-    looking = [part for part in ("found", "overlap") if part in args.parts and (part == "found" or scout is not None)]
-    for note in results["notes"]:
-        console.print(note)
+    looking = [part for part in ("found", "overlap") if part in args.parts]
     if looking:
         run_looks(args, looking, results, scout, console)
-    if "read" in args.parts and encoder is not None:
+    if "read" in args.parts:
         run_read(args, results, encoder, console)
     if "speed" in args.parts:
         run_speed(args, results, scout, encoder)

@@ -19,6 +19,7 @@ from homunculus.errors import InputError
 from homunculus.fixation import peak
 from homunculus.reader import Encoder, Scout, load_encoder, load_scout, weights
 from homunculus.reader.encoder import LONGEST, MODES
+from homunculus.reader.halo import HALO, haloed
 from homunculus.reader.letters import BLANK, END, decode, encode, plain
 from homunculus.reader.scout import MOST, STRIDE, over_tree, small_copy
 from homunculus.relevance import Scene, query, relevance_of
@@ -120,11 +121,15 @@ def test_uniform_gives_fractional_levels_and_they_lie_between_the_whole_ones(enc
     selection = hm.allocate("uniform", scene.tree, torch.ones(1, scene.tree.size), 21)
     levels = selection.levels.double()
     assert (levels != levels.round()).any()
-    patches, _ = seen(scene, selection)
+    patches, places = seen(scene, selection)
+    apart = torch.arange(places.shape[1])[None, :, None] * 1000.0  # no cell adjoins another
+
+    def at(level: float) -> torch.Tensor:
+        spots = torch.cat((torch.full_like(apart, level), apart, apart), 2)
+        return encoder.embed(patches, spots)
+
     with torch.no_grad():
-        low, high = encoder.embed(patches, levels * 0), encoder.embed(patches, levels * 0 + 1)
-        middle, deep = encoder.embed(patches, levels * 0 + 0.5), encoder.embed(patches, levels * 0 + 50)
-        last = encoder.embed(patches, levels * 0 + 9)
+        low, high, middle, last, deep = (at(level) for level in (0, 1, 0.5, 9, 12))
     torch.testing.assert_close(middle, (low + high) / 2)
     torch.testing.assert_close(deep, last)
 
@@ -173,10 +178,46 @@ def test_places_that_a_row_does_not_have_change_nothing(encoder, looked):
 def test_only_differences_of_places_count(encoder, looked):
     patches, places = looked
     expected = encoder(patches, places)
-    moved = encoder(patches, places + torch.tensor([0.0, 7.0, 12.0]))
+    moved = encoder(patches, places + torch.tensor([0.0, 8.0, 16.0]))  # whole cells at every level
     torch.testing.assert_close(moved, expected, rtol=0, atol=1e-4)
     spread = encoder(patches, places * torch.tensor([1.0, 2.0, 1.0]))
     assert (spread - expected).abs().max() > 1e-3
+
+
+@torch.no_grad()
+def test_a_row_of_a_bucket_is_read_as_alone(encoder):
+    """A small image among larger ones has fewer cells; the places that it lacks give nothing to its neighbours."""
+    sizes = [(96, 128), (64, 64)]
+    tree = CellTree.bucket(sizes)
+    pages = noise(96, 128, 2)
+    levels = [pages]
+    both = hm.allocate("grid", tree, torch.ones(2, tree.size), 12)
+    assert both.mask.sum(1).tolist() == [12, 4]
+    together = encoder(tokens.patches(levels, both), positions.coordinates(both), both.mask)
+    alone = both.row(1)
+    expected = encoder(tokens.patches([pages[1:]], alone), positions.coordinates(alone))
+    torch.testing.assert_close(together[1:, :4], expected, rtol=0, atol=1e-4)
+    fewer = Selection.of(CellTree(96, 128, levels=1), torch.tensor([[0, 1, 2, 3], [5, 6, -1, -1]]))
+    together = encoder(tokens.patches(levels, fewer), positions.coordinates(fewer), fewer.mask)
+    alone = fewer.row(1)
+    expected = encoder(tokens.patches([pages[1:]], alone), positions.coordinates(alone))
+    torch.testing.assert_close(together[1:, :2], expected, rtol=0, atol=1e-4)
+
+
+def test_cells_side_by_side_share_their_borders_and_show_nothing_else():
+    tree, page = CellTree(96, 128, levels=1), noise(96, 128).float() + 1
+    framed = torch.nn.functional.pad(page, (HALO,) * 4)
+    every = Selection.of(tree, torch.randperm(12, generator=torch.manual_seed(0))[None])
+    found = haloed(tokens.patches([page], every), positions.coordinates(every))[0]
+    assert found.shape == (12, 3, 32 + 2 * HALO, 32 + 2 * HALO)
+    for cell, (x, y, _, _) in zip(found, every.boxes[0].tolist(), strict=True):
+        assert torch.equal(cell, framed[0, :, y : y + 32 + 2 * HALO, x : x + 32 + 2 * HALO])
+    some = Selection.of(tree, torch.tensor([[5, 6, 0]]))  # side by side, and one at a corner
+    found = haloed(tokens.patches([page], some), positions.coordinates(some))[0]
+    rim = torch.ones(32 + 2 * HALO, 32 + 2 * HALO, dtype=torch.bool)
+    rim[HALO:-HALO, HALO:-HALO] = False
+    shown = [int((cell[0][rim] > 0).sum()) for cell in found]
+    assert shown == [32 * HALO + HALO**2, 32 * HALO, HALO**2]
 
 
 def test_cells_of_another_size_are_refused(encoder):
@@ -273,10 +314,9 @@ def test_several_pages_are_each_asked_their_own_question(scout):
         torch.testing.assert_close(together[row : row + 1], scout(alone, [question]), rtol=0, atol=1e-5)
 
 
-def test_a_scene_is_looked_at_once_whatever_is_asked(monkeypatch):
+def test_a_scene_is_looked_at_once_whatever_is_asked():
     scout, calls = small_scout(), []
-    look = scout.look
-    monkeypatch.setattr(scout, "look", lambda small: calls.append(1) or look(small))
+    scout.eyesight.register_forward_hook(lambda *given: calls.append(1))
     scene = scene_of(200, 300)
     for name in ("query", "learned", "opponent"):
         for question in ("Who?", "When?"):
@@ -345,7 +385,8 @@ def test_saved_weights_give_the_same_outputs(tmp_path, looked):
     model = small_encoder()
     weights.save(model, tmp_path / "small.safetensors", {"network": "encoder", "step": 3})
     other = small_encoder(seed=9)
-    assert weights.load(other, tmp_path / "small.safetensors") == {"network": "encoder", "step": 3}
+    weights.load(other, tmp_path / "small.safetensors")
+    assert weights.about(tmp_path / "small.safetensors") == {"network": "encoder", "step": 3}
     before, after = model(*looked), other(*looked)
     assert (after - before).norm() <= 2e-2 * before.norm()
     weights.save(model, tmp_path / "whole.safetensors", {}, int8=False)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homunculus import CellTree, InputError, list_relevances
+from homunculus.eye import shipped_scout
 from homunculus.pyramid import gaussian, laplacian, steerable
 from homunculus.relevance import Balance, HiZ, Scene, opponent, relevance_of
 from homunculus.relevance.opponent import sureness
@@ -34,7 +35,7 @@ def argmax_point(scene: Scene, relevance: torch.Tensor) -> list[float]:
 @pytest.mark.parametrize("size", [(1, 1), (33, 700), (300, 200), (5, 3000)])
 def test_every_relevance_is_finite_and_not_negative_on_any_size(name, size):
     scene = scene_of(noise(3, *size))
-    relevance = relevance_of(name, scene, ["What is at the top left?"])
+    relevance = relevance_of(name, scene, ["What is at the top left?"], shipped_scout())
     assert relevance.shape == (1, scene.tree.size)
     assert torch.isfinite(relevance).all() and (relevance >= 0).all()
 
@@ -249,7 +250,7 @@ def test_the_pairs_of_opposites_shape_the_mixture():
 
 
 def test_unknown_relevance_lists_the_known():
-    with pytest.raises(InputError, match=r"no relevance 'attention'.*information, saliency, query, opponent"):
+    with pytest.raises(InputError, match=r"no relevance 'attention'.*information, saliency, query, learned, opponent"):
         relevance_of("attention", scene_of(blank(32, 32)), [""])
 
 

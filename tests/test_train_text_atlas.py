@@ -12,9 +12,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from homunculus.errors import InputError
 from homunculus.train import atlas as atlas_module
-from homunculus.train import text as text_module
+from homunculus.train import corpus as corpus_module
 from homunculus.train.atlas import BASELINE, CHARS, EM, ORIGIN, Atlas
-from homunculus.train.text import CORPUS, KINDS, SHARE, Texts, kinds_for, plain
+from homunculus.train.corpus import plain
+from homunculus.train.text import CORPUS, KINDS, SHARE, Texts, kinds_for
 from homunculus.train.vocabulary import own_pools
 
 
@@ -195,7 +196,7 @@ def words_file(path):
 
 def test_the_command_builds_from_a_corpus(tmp_path, capsys):
     corpus, out = words_file(tmp_path / "words.jsonl"), tmp_path / "texts.json.gz"
-    assert text_module.main(["--plain", "--out", str(out), "--corpus", str(corpus)]) == 0
+    assert corpus_module.main(["--plain", "--out", str(out), "--corpus", str(corpus)]) == 0
     assert "1 corpus company" in capsys.readouterr().out
     pools = json.loads(gzip.decompress(out.read_bytes()))
     assert pools[CORPUS + "company"] == ["ACME TRADING SDN BHD"]
@@ -213,11 +214,11 @@ def test_a_corpus_has_its_share_and_no_more():
 
 def test_the_command_says_what_to_install(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "wordfreq", None)
-    assert text_module.main(["--out", str(tmp_path / "texts.json.gz")]) == 2
+    assert corpus_module.main(["--out", str(tmp_path / "texts.json.gz")]) == 2
     assert "pip install wordfreq Faker" in capsys.readouterr().err
     bad = tmp_path / "bad.jsonl"
     bad.write_text("{}\n")
-    assert text_module.main(["--plain", "--out", str(tmp_path / "t.json.gz"), "--corpus", str(bad)]) == 2
+    assert corpus_module.main(["--plain", "--out", str(tmp_path / "t.json.gz"), "--corpus", str(bad)]) == 2
 
 
 def test_what_is_no_pool_file_is_refused(tmp_path):

@@ -10,7 +10,7 @@ from torch import nn
 
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.scout import Scout
-from homunculus.reader.weights import SHIPPED, checked, load
+from homunculus.reader.weights import SHIPPED, about, checked, load
 
 M = TypeVar("M", bound=nn.Module)
 __all__ = ["Encoder", "Scout", "load_encoder", "load_scout"]
@@ -23,7 +23,7 @@ def load_encoder(
 
     `dtype` is bfloat16 on a GPU and float32 elsewhere unless told.
     """
-    return _loaded(Encoder(), "encoder", weights, torch.device(device), dtype)
+    return _loaded(Encoder, "encoder", weights, torch.device(device), dtype)
 
 
 def load_scout(
@@ -33,10 +33,12 @@ def load_scout(
 
     `dtype` is bfloat16 on a GPU and float32 elsewhere unless told.
     """
-    return _loaded(Scout(), "scout", weights, torch.device(device), dtype)
+    return _loaded(Scout, "scout", weights, torch.device(device), dtype)
 
 
-def _loaded(model: M, name: str, weights: str | Path | None, device: torch.device, dtype: torch.dtype | None) -> M:
-    load(model, checked(Path(weights) if weights else SHIPPED, name))
+def _loaded(kind: type[M], name: str, weights: str | Path | None, device: torch.device, dtype: torch.dtype | None) -> M:
+    path = checked(Path(weights) if weights else SHIPPED, name)
+    model = kind(**about(path).get("sizes", {}))
+    load(model, path)
     dtype = dtype or (torch.bfloat16 if device.type == "cuda" else torch.float32)
     return model.to(device, dtype).eval().requires_grad_(False)

@@ -68,19 +68,19 @@ class Encoder(nn.Module):
             places: [B, K, 3] level and centre in fine cells, see `homunculus.positions.coordinates`.
             mask: [B, K] False for places that a row does not have.
         """
-        x = self.embed(patches, places)
+        x = self.embed(patches, places, mask)
         turn = turn_of(places, self.head)
         allowed = None if mask is None or bool(mask.all()) else mask[:, None, None]
         for block in self.blocks:
             x = block(x, turn, allowed)
         return cast(Tensor, self.norm(x))
 
-    def embed(self, patches: Tensor, places: Tensor) -> Tensor:
+    def embed(self, patches: Tensor, places: Tensor, mask: Tensor | None = None) -> Tensor:
         """What each cell looks like up to its borders: uint8 [B, K, 3, 32, 32], places [B, K, 3] -> [B, K, width]."""
         if patches.shape[2:] != (3, CELL, CELL):
             raise InputError(f"the encoder reads cells of 3 x {CELL} x {CELL}, got {list(patches.shape[2:])}")
         dtype = self.level.weight.dtype
-        pixels = haloed(patches.to(dtype) / 127.5 - 1, places).flatten(0, 1)
+        pixels = haloed(patches.to(dtype) / 127.5 - 1, places, mask).flatten(0, 1)
         pixels, levels = pixels.contiguous(memory_format=torch.channels_last), places[..., 0]
         low = levels.clamp(0, LEVELS - 1).floor().long()
         high, part = (low + 1).clamp(max=LEVELS - 1), (levels - low).clamp(0, 1).to(dtype)[..., None]

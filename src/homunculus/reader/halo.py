@@ -13,15 +13,16 @@ OFF_GRID = 0.02  # of a cell: patches further off the grid of their level have n
 SIDES = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dy or dx]
 
 
-def neighbours(places: Tensor) -> Tensor:
+def neighbours(places: Tensor, mask: Tensor | None = None) -> Tensor:
     """Which chosen cells adjoin each on the grid of its own level: indices [B, K, 8] in the order of SIDES, K for none.
 
-    places [B, K, 3] are level, x, y in fine cells.
+    places [B, K, 3] are level, x, y in fine cells; what mask [B, K] leaves out adjoins nothing.
     """
     level, spot = places[..., :1].double(), places[..., 1:].double()
     at = spot / 2**level - 0.5  # column, row
     whole = at.round()
     off = ((at - whole).abs() > OFF_GRID).any(2)
+    off = off if mask is None else off | ~mask
     column, row = whole.long().clamp(-1, 2**19).unbind(2)
     depth = (level[..., 0] * 256).round().long().clamp(min=0)
     key = _key(depth, row, column)
@@ -37,7 +38,7 @@ def _key(depth: Tensor, row: Tensor, column: Tensor) -> Tensor:
     return (depth << 42) + ((row + 1) << 21) + column + 1
 
 
-def haloed(cells: Tensor, places: Tensor) -> Tensor:
+def haloed(cells: Tensor, places: Tensor, mask: Tensor | None = None) -> Tensor:
     """Cells [B, K, C, p, p] with the rim of their chosen neighbours around them, 0 where there is none: p + 2 HALO."""
     B, K, C, p, _ = cells.shape
     out = cells.new_zeros(B, K, C, p + 2 * HALO, p + 2 * HALO)
@@ -50,7 +51,7 @@ def haloed(cells: Tensor, places: Tensor) -> Tensor:
             1: slice(p + HALO, p + 2 * HALO),
         },
     )
-    near = neighbours(places)
+    near = neighbours(places, mask)
     for side, (dy, dx) in enumerate(SIDES):
         strip = cells[..., given[dy], given[dx]]
         strip = torch.cat((strip, strip.new_zeros(B, 1, *strip.shape[2:])), 1)

@@ -7,6 +7,7 @@ itself with the question and with the places in its row, its column and its neig
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import cast
 from weakref import WeakKeyDictionary
@@ -15,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from homunculus.pyramid import halve
 from homunculus.reader.blocks import Attention, Block, ConvBlock, LocalBlock, Mlp, Turn, turn_of
 from homunculus.reader.encoder import COLUMNS, ROWS
 from homunculus.reader.letters import BLANK, CLASSES, encode
@@ -184,17 +186,16 @@ class Join(nn.Module):
 
 def small_copy(scene: Scene) -> Tensor:
     """The half-size page, its edge repeated to whole places; smaller where it would have more than MOST of them."""
-    small = scene.levels[1] if len(scene.levels) > 1 else scene.pixels
-    if len(scene.levels) == 1:
-        small = F.interpolate(small.float(), scale_factor=0.5, mode="area", recompute_scale_factor=False)
+    small = scene.levels[1] if len(scene.levels) > 1 else halve(scene.pixels)
+    rows, columns = (-(-side // STRIDE) for side in small.shape[2:])
+    if rows * columns > MOST:
+        scale = (MOST / (rows * columns)) ** 0.5
+        rows, columns = max(1, int(rows * scale)), max(1, int(columns * scale))
+        rows, columns = min(rows, MOST), min(columns, MOST)  # a long thin page keeps one row or column
+        level = min(len(scene.levels) - 1, int(math.log2(2 / scale)))
+        size = [rows * STRIDE, columns * STRIDE]
+        return F.interpolate(scene.levels[level].float(), size, mode="bilinear", antialias=True).round().to(torch.uint8)
     h, w = small.shape[2:]
-    if -(-h // STRIDE) * -(-w // STRIDE) > MOST:
-        scale = (MOST * STRIDE**2 / (h * w)) ** 0.5
-        size = [max(STRIDE, int(side * scale) // STRIDE * STRIDE) for side in (h, w)]
-        level = max(0, min(len(scene.levels) - 1, int(torch.tensor(2 / scale).log2())))
-        small = F.interpolate(scene.levels[level].float(), size, mode="bilinear", antialias=True)
-        small = small.round().clamp(0, 255)
-        h, w = size
     return F.pad(small.float(), (0, -w % STRIDE, 0, -h % STRIDE), mode="replicate").to(torch.uint8)
 
 

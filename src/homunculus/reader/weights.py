@@ -33,14 +33,14 @@ def save(model: nn.Module, path: Path, about: dict[str, Any], int8: bool = True)
         save_file(tensors, unfinished, {"about": json.dumps(about)})
 
 
-def load(model: nn.Module, path: Path) -> dict[str, Any]:
-    """Fill a model from a file, numbers brought back to its own precision; returns what the header says."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get("about", "{}"))
-            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except Exception as error:
-        raise InputError(f"cannot read weights from {path}: {error}") from error
+def about(path: Path) -> dict[str, Any]:
+    """What the header of a file says: the network's name, its sizes where they are not the usual ones, its recipe."""
+    return _read(path)[0]
+
+
+def load(model: nn.Module, path: Path) -> None:
+    """Fill a model from a file, numbers brought back to its own precision."""
+    stored = _read(path)[1]
     state = {}
     for name, value in stored.items():
         if not name.endswith(SCALE):
@@ -49,7 +49,15 @@ def load(model: nn.Module, path: Path) -> dict[str, Any]:
         model.load_state_dict(state)
     except RuntimeError as error:
         raise InputError(f"{path} holds the weights of another network than {type(model).__name__}") from error
-    return about
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {}).get("about", "{}"))
+            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except Exception as error:
+        raise InputError(f"cannot read weights from {path}: {error}") from error
 
 
 def quantised(value: Tensor) -> tuple[Tensor, Tensor]:

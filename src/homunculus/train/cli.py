@@ -33,7 +33,7 @@ def eye(
     import torch
 
     from homunculus.reader.weights import checked
-    from homunculus.train.loop import TASKS, Pages, Trainer, set_up
+    from homunculus.train.loop import TASKS, Pages, Trainer, set_up, take_down
     from homunculus.train.recipe import read_plan
 
     if only and only not in TASKS:
@@ -48,6 +48,7 @@ def eye(
         weights = checked(start, name) if start else None
         trainer = Trainer(name, recipe, pages, out / name, plan.sources.workers, weights)
         trainer.run(60 * minutes or math.inf)
+    take_down()
 
 
 @app.command()
@@ -68,14 +69,18 @@ def ship(
 ) -> None:
     """Store a run's weights in int8, with hashes, as the package carries them."""
     from homunculus.reader import Encoder, Scout
-    from homunculus.reader.weights import load, save, write_hashes
+    from homunculus.reader.weights import about, load, save, write_hashes
 
+    kinds: dict[str, type[Encoder | Scout]] = {"encoder": Encoder, "scout": Scout}
+    found = {name: run / name / f"{which}.safetensors" for name in kinds}
+    found = {name: path for name, path in found.items() if path.is_file()}
+    if not found:
+        raise InputError(f"there are no {which}.safetensors in {run}/encoder or {run}/scout; train them first")
     out.mkdir(parents=True, exist_ok=True)
-    for name, kind in (("encoder", Encoder), ("scout", Scout)):
-        path = run / name / f"{which}.safetensors"
-        if path.is_file():
-            model = kind()
-            about = load(model, path)
-            save(model, out / f"{name}.safetensors", about)
-            typer.echo(f"{name}: {(out / f'{name}.safetensors').stat().st_size / 1e6:.1f} MB")
+    for name, path in found.items():
+        header = about(path)
+        model = kinds[name](**header.get("sizes", {}))
+        load(model, path)
+        save(model, out / f"{name}.safetensors", header)
+        typer.echo(f"{name}: {(out / f'{name}.safetensors').stat().st_size / 1e6:.1f} MB")
     write_hashes(out)

@@ -6,6 +6,7 @@ goes and found again at the next start. Under `torchrun` each process takes its 
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import os
@@ -81,7 +82,10 @@ class Trainer:
         self.rank, self.world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
         device = pages.device
         torch.manual_seed(recipe.seed + self.rank)
-        self.task = TASKS[name](recipe).to(device)
+        try:
+            self.task = TASKS[name](recipe).to(device)
+        except TypeError as error:
+            raise InputError(f"{name}.sizes does not fit the network: {error}") from error
         self.model: nn.Module = self.task.model
         if start is not None:
             load(self.model, start)
@@ -258,6 +262,7 @@ class Trainer:
                     "best": self.best,
                     "seconds": seconds,
                     "random": torch.get_rng_state(),
+                    "lots": repr(self.task.rng.getstate()),
                 },
                 unfinished,
             )
@@ -274,12 +279,13 @@ class Trainer:
             optimizer.load_state_dict(saved)
         self.step, self.best, self.seconds = state["step"], state["best"], state["seconds"]
         torch.set_rng_state(state["random"].cpu())
+        self.task.rng.setstate(ast.literal_eval(state["lots"]))
 
     def _weights(self, which: str) -> None:
         """Write the averaged weights in full precision."""
         now = {k: v.clone() for k, v in self.model.state_dict().items()}
         self.model.load_state_dict(self.average)
-        about = {"network": self.name, "step": self.step, "recipe": asdict(self.recipe)}
+        about = {"network": self.name, "sizes": self.recipe.sizes, "step": self.step, "recipe": asdict(self.recipe)}
         save(self.model, self.out / f"{which}.safetensors", about, int8=False)
         self.model.load_state_dict(now)
 
@@ -306,6 +312,16 @@ def set_up(device: str) -> torch.device:
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and not dist.is_initialized():
         dist.init_process_group("nccl" if device == "cuda" else "gloo")
     if device == "cuda":
+        if not torch.cuda.is_available():
+            raise InputError("this machine has no CUDA device; use --device cpu")
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    if device != "cpu":
+        raise InputError(f"device must be cuda or cpu, got {device!r}")
     return torch.device(device)
+
+
+def take_down() -> None:
+    """Leave the other processes."""
+    if dist.is_initialized():
+        dist.destroy_process_group()

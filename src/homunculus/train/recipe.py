@@ -99,6 +99,11 @@ def _made(kind: type[T], path: Path, section: str, entries: dict[str, Any]) -> T
     if unknown:
         raise InputError(f"{path}: {section} has no entry {unknown[0]!r}; known: {', '.join(sorted(names))}")
     try:
-        return kind(**entries)
+        made = kind(**entries)
     except TypeError as error:
         raise InputError(f"{path}: {section}: {error}") from error
+    for name in entries:
+        usual, given = str(kind.__annotations__[name]).split("[")[0], entries[name]
+        if type(given).__name__ not in (usual, "int" if usual == "float" else usual):
+            raise InputError(f"{path}: {section}.{name} must be of type {usual}, got {given!r}")
+    return made

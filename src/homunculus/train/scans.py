@@ -193,6 +193,8 @@ def _read_folder(folder: Path, held: bool) -> list[Scan]:
             questions.setdefault(row["image"], []).append(row)
     except OSError as error:
         raise InputError(f"{folder} is no data folder: {error.strerror} for {error.filename}") from error
+    except (json.JSONDecodeError, KeyError) as error:
+        raise InputError(f"{folder}: a line of words.jsonl or questions.jsonl cannot be used: {error}") from error
     names = sorted(name for name in words if (zlib.crc32(name.encode()) % HELD == 0) == held)
     jobs = [(folder, name, words[name], questions.get(name, [])) for name in names]
     if len(jobs) < 64:
@@ -207,7 +209,10 @@ def _rows(path: Path) -> Iterable[dict[str, Any]]:
 
 
 def _scan(folder: Path, name: str, words: dict[str, Any], questions: list[dict[str, Any]]) -> Scan:
-    pixels = np.asarray(Image.open(folder / name).convert("RGB"))
+    try:
+        pixels = np.asarray(Image.open(folder / name).convert("RGB"))
+    except OSError as error:
+        raise InputError(f"cannot read the image {folder / name}: {error.strerror or error}") from error
     grey = np.abs(pixels[::7, ::7, 0].astype(np.int16) - pixels[::7, ::7, 2]).max() < 8
     pixels = np.ascontiguousarray((pixels[:, :, :1] if grey else pixels).transpose(2, 0, 1))
     single = not any(" " in w["text"].strip() for w in words["words"])  # else the boxes hold whole lines

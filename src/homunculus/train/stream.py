@@ -30,7 +30,8 @@ class Stream(IterableDataset[Draft | Placed]):
 
     def __iter__(self) -> Iterator[Draft | Placed]:
         info = get_worker_info()
-        torch.set_num_threads(1)
+        if info:
+            torch.set_num_threads(1)
         n = self.first + (info.id if info else 0) * self.stride
         while True:
             yield self.batch(n)
@@ -61,4 +62,6 @@ class Stream(IterableDataset[Draft | Placed]):
 
     def loader(self, workers: int) -> Iterator[Draft | Placed]:
         """The stream through worker processes."""
-        return iter(DataLoader(self, batch_size=None, num_workers=workers, prefetch_factor=2 if workers else None))
+        ahead = 2 if workers else None
+        own = torch.Generator()  # else the loader would draw from the one that the run is seeded with
+        return iter(DataLoader(self, batch_size=None, num_workers=workers, prefetch_factor=ahead, generator=own))
