@@ -1,13 +1,15 @@
 """The scout: one quick look at a small copy of the page, and for any question where its answer lies.
 
-Two towers. The page tower reads the half-size page once and keeps one vector for every 32 x 32 pixels; the question
-tower reads the question, letter by letter. A shallow third part, run per question, lets each place of the page compare
-itself with the question and with the places in its row, its column and its neighbourhood: a value finds its label.
+Two towers. The page tower reads the page once, at about half a megapixel, and keeps one vector for every 16 x 16 pixels
+of that; the question tower reads the question, letter by letter. A shallow third part, run per question, lets each
+place of the page compare itself with the question and with the places in its row, its column and its neighbourhood: a
+value finds its label.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 from weakref import WeakKeyDictionary
@@ -16,16 +18,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from homunculus.pyramid import halve
 from homunculus.reader.blocks import Attention, Block, ConvBlock, LocalBlock, Mlp, Turn, turn_of
 from homunculus.reader.encoder import COLUMNS, ROWS
 from homunculus.reader.letters import BLANK, CLASSES, encode
 from homunculus.reader.replay import Replay
 from homunculus.relevance import Scene
 
-STRIDE = 16  # pixels of the small copy under one place
+STRIDE = 16  # pixels of what it looks at under one place
 QUESTION = 96  # letters of a question that are read
-MOST = 2048  # places of a page; a larger page is scaled down to that many
+MOST = 2048  # places of a page; a larger page is scaled down to that many, a smaller one is seen as it is
 LEAST = 1e-6  # relevance of the least relevant place
 
 
@@ -84,7 +85,7 @@ class Scout(nn.Module):
     # -- the network: tensors in, tensors out ------------------------------------------------------------------
 
     def look(self, small: Tensor) -> Tensor:
-        """Features of half-size pages uint8 [B, 3, 16 h, 16 w]: [B, h, w, width]."""
+        """Features of small copies uint8 [B, 3, 16 h, 16 w]: [B, h, w, width]."""
         dtype = self.usual.weight.dtype
         pixels = (small.to(dtype) / 127.5 - 1).contiguous(memory_format=torch.channels_last)
         x = self.eyesight(pixels)
@@ -140,7 +141,7 @@ class Scout(nn.Module):
     def page(self, scene: Scene) -> Page:
         """Look at the pages of a scene once; `ask` then takes any number of questions."""
         if scene not in self.seen:
-            self.seen[scene] = Page(self._look(small_copy(scene).to(self.usual.weight.device)))
+            self.seen[scene] = Page(self._look(small_copy(scene.levels).to(self.usual.weight.device)))
         return self.seen[scene]
 
     @torch.no_grad()
@@ -184,27 +185,34 @@ class Join(nn.Module):
         return x + cast(Tensor, self.mlp(self.think(x)))
 
 
-def small_copy(scene: Scene) -> Tensor:
-    """The half-size page, its edge repeated to whole places; smaller where it would have more than MOST of them."""
-    small = scene.levels[1] if len(scene.levels) > 1 else halve(scene.pixels)
-    rows, columns = (-(-side // STRIDE) for side in small.shape[2:])
-    if rows * columns > MOST:
-        scale = (MOST / (rows * columns)) ** 0.5
-        rows, columns = max(1, int(rows * scale)), max(1, int(columns * scale))
-        rows, columns = min(rows, MOST), min(columns, MOST)  # a long thin page keeps one row or column
-        level = min(len(scene.levels) - 1, int(math.log2(2 / scale)))
-        size = [rows * STRIDE, columns * STRIDE]
-        return F.interpolate(scene.levels[level].float(), size, mode="bilinear", antialias=True).round().to(torch.uint8)
-    h, w = small.shape[2:]
-    return F.pad(small.float(), (0, -w % STRIDE, 0, -h % STRIDE), mode="replicate").to(torch.uint8)
+def small_copy(levels: Sequence[Tensor]) -> Tensor:
+    """A pyramid's pages, uint8 [B, 3, H, W], at the size the scout looks at: of at most MOST places, never enlarged.
+
+    Sides are brought to whole places, so the aspect changes by a few percent at most (a page of less than one place is
+    enlarged to one).
+    """
+    height, width = levels[0].shape[2:]
+    rows, columns = grid_of(height, width)
+    scale = max(rows * STRIDE / height, columns * STRIDE / width)
+    level = min(len(levels) - 1, int(math.log2(1 / scale))) if scale < 1 else 0
+    small = F.interpolate(levels[level].float(), (rows * STRIDE, columns * STRIDE), mode="bilinear", antialias=True)
+    return small.round().clamp(0, 255).to(torch.uint8)
+
+
+def grid_of(height: int, width: int) -> tuple[int, int]:
+    """Rows and columns of places for a page of this size."""
+    scale = min(1.0, math.sqrt(MOST / (height * width)) * STRIDE)
+    rows, columns = (max(1, round(side * scale / STRIDE)) for side in (height, width))
+    rows, columns = min(rows, MOST), min(columns, MOST)  # a long thin page keeps one row or column
+    while rows * columns > MOST:
+        rows, columns = (rows - 1, columns) if rows >= columns else (rows, columns - 1)
+    return rows, columns
 
 
 def over_tree(scene: Scene, logits: Tensor) -> Tensor:
     """Logits on the scout's map [n, h, w] as relevance of every cell: that of the most likely place in it. [n, N]"""
     tree = scene.tree
-    chance = logits.float().sigmoid().clamp(min=LEAST)
-    if chance.shape[1:] != torch.Size(tree.shapes[0]):
-        chance = F.interpolate(chance[:, None], tree.shapes[0], mode="bilinear", antialias=True)[:, 0]
+    chance = F.adaptive_max_pool2d(logits.float().sigmoid().clamp(min=LEAST), tree.shapes[0])
     return tree.lift(chance.to(tree.device), how="max")
 
 

@@ -13,12 +13,13 @@ from homunculus import positions, tokens
 from homunculus.cells import CellTree, Selection
 from homunculus.reader.encoder import COLUMNS, MODES, ROWS, Encoder
 from homunculus.reader.letters import BLANK, END
-from homunculus.reader.scout import Scout
+from homunculus.reader.scout import STRIDE, Scout, grid_of, small_copy
 from homunculus.train.looks import drawn_budget, drawn_look, padded
 from homunculus.train.pages import Labels, Sheets
 
 CELL = 32
 LEGIBLE = 7.5  # pixels per em from which a letter can be read
+SEEN = 5.0  # the same for the scout, which only needs to recognise words
 IGNORE = -1
 BLANK_WEIGHT = 0.15  # most slots are blank
 SHORT, LONG = (16, 12), (65, 6)  # letters, and how many texts of a page are read, for words and for lines
@@ -31,17 +32,17 @@ def _tree(height: int, width: int, device: torch.device) -> CellTree:
     return CellTree(height, width, CELL).to(device)
 
 
-def slot_map(labels: Labels, pages: int, size: tuple[int, int], level: int) -> Tensor:
-    """Which character is centred in each slot of a level: codes, 0 for none, IGNORE for what is too small to be read.
+def slot_map(labels: Labels, pages: int, shape: tuple[int, int], side: tuple[float, float], least: float) -> Tensor:
+    """Which character is centred in each slot: codes, 0 for none, IGNORE for those of less than `least` pixels per em.
 
-    Slots are 4 x 8 pixels of the level: [B, 4 rows, 8 columns], rows and columns being those of the level's cells.
+    Each of `shape` = rows, columns of cells, `side` = height, width in pixels of the page, has 4 x 8 slots:
+    [B, 4 rows, 8 columns].
     """
-    span = CELL << level
-    rows, columns = ROWS * -(-size[0] // span), COLUMNS * -(-size[1] // span)
+    rows, columns = ROWS * shape[0], COLUMNS * shape[1]
     slots = torch.zeros(pages, rows, columns, dtype=torch.long, device=labels.text.device)
     page, code, x, y, em = labels.letters.unbind(1)
-    column, row = (x * COLUMNS / span).floor().long(), (y * ROWS / span).floor().long()
-    value = torch.where(em >= LEGIBLE * 2**level, code.long(), IGNORE)
+    column, row = (x * COLUMNS / side[1]).floor().long(), (y * ROWS / side[0]).floor().long()
+    value = torch.where(em >= least, code.long(), IGNORE)
     inside = (column >= 0) & (column < columns) & (row >= 0) & (row < rows)
     slots[page.long()[inside], row[inside], column[inside]] = value[inside]
     return torch.where(labels.dense[:, None, None], slots, IGNORE)
@@ -55,8 +56,10 @@ def slots_of(labels: Labels, selection: Selection, size: tuple[int, int], levels
         return out
     for level in range(levels):
         b, k = ((selection.levels == level) & selection.mask).nonzero(as_tuple=True)
-        column, row = (selection.boxes[b, k, :2] // (CELL << level)).unbind(1)
-        slots = slot_map(labels, B, size, level)
+        span = CELL << level
+        column, row = (selection.boxes[b, k, :2] // span).unbind(1)
+        shape = (-(-size[0] // span), -(-size[1] // span))
+        slots = slot_map(labels, B, shape, (span, span), LEGIBLE * 2**level)
         slots = slots.unflatten(2, (-1, COLUMNS)).unflatten(1, (-1, ROWS)).transpose(2, 3)  # [B, rows, columns, 4, 8]
         out[b, k] = slots[b, row, column]
     return out
@@ -166,13 +169,14 @@ class ScoutTask(nn.Module):
 
     @torch.no_grad()
     def prepare(self, sheets: Sheets) -> list[Tensor]:
-        """All questions of each page: the half-size pages, slots, questions, places of answers and of usual ones."""
+        """All questions of each page: the small copies, slots, questions, places of answers and of usual ones."""
         B, _, H, W = sheets.pixels.shape
-        labels, shape = sheets.labels, (H // CELL, W // CELL)
-        slots = slot_map(labels, B, (H, W), 0)
+        labels, shape = sheets.labels, grid_of(H, W)
+        side = (H / shape[0], W / shape[1])
+        slots = slot_map(labels, B, shape, side, SEEN * side[0] / STRIDE)
         slots = slots.unflatten(2, (-1, COLUMNS)).unflatten(1, (-1, ROWS)).transpose(2, 3)
-        target, usual = cells_under(labels.answers, shape), cells_under(labels.usual, shape)
-        return [sheets.levels[1], slots, labels.questions.long(), target, usual]
+        target, usual = cells_under(labels.answers, shape, side), cells_under(labels.usual, shape, side)
+        return [small_copy(sheets.levels), slots, labels.questions.long(), target, usual]
 
     def forward(self, small: Tensor, slots: Tensor, questions: Tensor, target: Tensor, usual: Tensor) -> Losses:
         """Losses of what `prepare` made."""
@@ -201,16 +205,16 @@ def find_loss(logits: Tensor, target: Tensor, asked: Tensor) -> Tensor:
     return ((each - hit) * asked).sum() / asked.sum().clamp(min=1)
 
 
-def cells_under(boxes: Tensor, shape: tuple[int, int]) -> Tensor:
-    """The fine cells that boxes [B, ..., n, 4] touch with more than their rim: bool [B, ..., h, w]."""
+def cells_under(boxes: Tensor, shape: tuple[int, int], side: tuple[float, float]) -> Tensor:
+    """The cells, of so many pixels, that boxes [B, ..., n, 4] touch with more than their rim: bool [B, ..., h, w]."""
     size = (boxes[..., 2:] - boxes[..., :2]).clamp(min=0)
     rim = (0.15 * size).clamp(max=3)
     low, high = boxes[..., :2] + rim, boxes[..., 2:] - rim
     there = (size > 0).all(-1)[..., None, None]
     masks = []
-    for axis, count in ((1, shape[0]), (0, shape[1])):
-        start = torch.arange(count, device=boxes.device) * CELL
-        masks.append((low[..., axis, None] < start + CELL) & (high[..., axis, None] > start))
+    for axis, count, span in ((1, shape[0], side[0]), (0, shape[1], side[1])):
+        start = torch.arange(count, device=boxes.device) * span
+        masks.append((low[..., axis, None] < start + span) & (high[..., axis, None] > start))
     return (masks[0][..., :, None] & masks[1][..., None, :] & there).any(-3)
 
 
