@@ -341,7 +341,7 @@ def test_an_empty_and_a_very_long_question_are_answered(scout):
 )
 def test_pages_of_any_size_and_cells_of_any_side_have_a_relevance(scout, size, cell):
     scene = scene_of(*size, cell=cell)
-    small = small_copy(scene)
+    small = small_copy(scene.levels)
     height, width = small.shape[2:]
     assert small.dtype == torch.uint8 and height % STRIDE == 0 and width % STRIDE == 0
     assert 1 <= height * width // STRIDE**2 <= MOST
@@ -353,7 +353,7 @@ def test_pages_of_any_size_and_cells_of_any_side_have_a_relevance(scout, size, c
 @pytest.mark.parametrize("size", [(1000, 1000), (500, 1400), (2300, 1700)])
 def test_what_is_found_on_the_map_is_found_there_on_the_page(size, cell):
     scene = Scene(torch.zeros(1, 3, *size, dtype=torch.uint8), CellTree(*size, cell))
-    rows, columns = (side // STRIDE for side in small_copy(scene).shape[2:])
+    rows, columns = (side // STRIDE for side in small_copy(scene.levels).shape[2:])
     for row, column in ((0, 0), (rows // 2, columns // 3), (rows - 2, columns - 2)):
         logits = torch.full((1, rows, columns), -9.0)
         logits[0, row, column] = 3.0

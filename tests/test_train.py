@@ -32,7 +32,7 @@ from homunculus.train.atlas import BASELINE, EM, ORIGIN, Atlas
 from homunculus.train.draw import Glyphs
 from homunculus.train.layouts import Type, lay_out
 from homunculus.train.loop import Pages, Trainer
-from homunculus.train.losses import IGNORE, cells_under, find_loss, legible, slot_map, slots_of
+from homunculus.train.losses import IGNORE, LEGIBLE, cells_under, find_loss, legible, slot_map, slots_of
 from homunculus.train.pages import LETTERS, Draft, Labels, draw, tilt, to_grid
 from homunculus.train.plot import read_log
 from homunculus.train.recipe import Sources, read_plan
@@ -459,7 +459,8 @@ def labels_of(letters: list[list[float]], reads: list[tuple[str, list[tuple[floa
 def test_letters_fall_into_their_slots_at_every_level():
     tree = CellTree(160, 200, levels=3)
     labels = labels_of([[35, 70, 45, 16], [36, 71, 90, 10], [37, 199, 159, 7], [38, -3, 5, 20], [39, 500, 5, 20]])
-    fine, coarse = (slot_map(labels, 1, (160, 200), level) for level in (0, 1))
+    fine = slot_map(labels, 1, (5, 7), (32, 32), LEGIBLE)
+    coarse = slot_map(labels, 1, (3, 4), (64, 64), 2 * LEGIBLE)
     assert fine.shape == (1, 20, 56) and coarse.shape == (1, 12, 32)
     assert fine[0, 5, 17] == 35 and fine[0, 11, 17] == 36 and fine[0, 19, 49] == IGNORE
     assert (fine != 0).sum() == 3
@@ -476,7 +477,7 @@ def test_letters_fall_into_their_slots_at_every_level():
     off = replace(everything, indices=None)
     assert (slots_of(labels, off, (160, 200), 3) == IGNORE).all()
     unsure = replace(labels, dense=torch.zeros(1, dtype=torch.bool))
-    assert (slot_map(unsure, 1, (160, 200), 0) == IGNORE).all()
+    assert (slot_map(unsure, 1, (5, 7), (32, 32), LEGIBLE) == IGNORE).all()
 
 
 def test_ignored_slots_cost_nothing_and_right_ones_cost_less():
@@ -497,7 +498,7 @@ def test_cells_under_boxes_are_those_of_brute_force():
     boxes = torch.cat((low, low + torch.rand(2, 5, 3, 2) * 90), 3)
     boxes[0, 0] = 0
     boxes[1, 2, 1:] = 0
-    found = cells_under(boxes, (6, 8))
+    found = cells_under(boxes, (6, 8), (32, 32))
     assert found.shape == (2, 5, 6, 8)
     for b in range(2):
         for q in range(5):
