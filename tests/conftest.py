@@ -1,12 +1,15 @@
 """Shared by all tests: one thread, a skip without a GPU, a page to look at."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import settings
 from PIL import Image, ImageDraw, ImageFont
+
+from homunculus import cli
 
 # pytest --hypothesis-profile=thorough searches for minutes
 settings.register_profile("default", deadline=None, max_examples=60)
@@ -27,6 +30,24 @@ def _one_thread() -> Iterator[None]:
 def _cuda_or_skip(request: pytest.FixtureRequest) -> None:
     if request.node.get_closest_marker("gpu") and not torch.cuda.is_available():
         pytest.skip("no CUDA device")
+
+
+@pytest.fixture
+def homunculus(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command line in this process: exit code, standard output, standard error."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["homunculus", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        return code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -10,23 +10,6 @@ from pathlib import Path
 import pytest
 
 import homunculus as hm
-from homunculus import cli
-
-
-def run(monkeypatch, capsys, *arguments: object) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["homunculus", *map(str, arguments)])
-    try:
-        cli.main()
-        code = 0
-    except SystemExit as stop:
-        code = stop.code or 0
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-@pytest.fixture
-def homunculus(monkeypatch, capsys):
-    return lambda *arguments: run(monkeypatch, capsys, *arguments)
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ import torch
 import torch.nn.functional as F
 from PIL import Image, ImageDraw
 
-from homunculus import cli
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
 from homunculus.reader import Encoder, Scout, load_encoder, load_scout
@@ -597,20 +596,6 @@ def test_muon_in_batches_is_torchs_muon():
 
 
 # -- the loop --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def homunculus(monkeypatch, capsys):
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["homunculus", *map(str, arguments)])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def changed(folder: Path, **entries: object) -> Path:
