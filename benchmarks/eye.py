@@ -35,6 +35,7 @@ from homunculus.files import replacing
 from homunculus.positions import coordinates
 from homunculus.relevance import Scene
 from homunculus.tokens import patches
+from homunculus.train.looks import nearest
 from machine import machine
 
 PARTS = ("found", "read", "overlap", "speed")
@@ -152,7 +153,7 @@ def read_points(scene: Scene, words, encoder, mode: str) -> dict[str, list[dict]
     tree, truths = scene.tree, [text for text, _ in words]
     points = torch.tensor([point for _, point in words], dtype=torch.float64, device=tree.device)
     points = torch.minimum(points.clamp(min=0), tree.sizes.flip(1).double())
-    selections = {f"level {l}": data.nearest_cells(tree, points, l, BUDGETS[0]) for l in range(min(3, tree.levels))}
+    selections = {f"level {l}": nearest(tree, points, l, BUDGETS[0]) for l in range(min(3, tree.levels))}
     flat = torch.ones(len(points), tree.size, device=tree.device)
     selections["foveated"] = allocate("foveated", tree, flat, BUDGETS[0], points)
     found = {}
@@ -179,7 +180,7 @@ def speed_rows(pages: dict[str, Tensor], scout, encoder, device: str) -> list[di
         add("scout, page", name, lambda s=scene: scout.page(Scene(s.pixels, s.tree)), 5)
         add("scout, question", name, partial(scout.ask, seen, scene, [QUESTION]), 5)
         point = torch.tensor([[scene.tree.width / 2, scene.tree.height / 2]], device=scene.tree.device)
-        selection = data.nearest_cells(scene.tree, point, 0, BUDGETS[0])
+        selection = nearest(scene.tree, point, 0, BUDGETS[0])
         cells, places = patches(scene.levels, selection), coordinates(selection)
         add("encoder, 273 cells", name, partial(encoder, cells, places), 10)
     if device == "cuda":

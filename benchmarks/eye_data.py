@@ -124,7 +124,7 @@ def ways(scene: Scene, questions: Sequence[Question], scout=None, only: Sequence
     made |= {name: relevance_of(name, scene, free) for name in ("saliency", "information")}
     if scout is not None:
         made["opponent"] = opponent(tree, made)  # [Q, N]: the two that know no question are repeated
-        made["learned"] = scout.learned(scene, page=seen)
+        made["learned"] = scout.learned(scene)
     made["random"] = tree.lift(torch.stack([_noise(tree, q.qid) for q in questions]), "max")
     knows = {"query": texts, "opponent": texts, "random": [""] * len(texts)}
     found = {name: Way(r, fixate(scene, r, knows.get(name, free))) for name, r in made.items()}
@@ -174,14 +174,6 @@ def choose(scene: Scene, allocator: str, method: str, way: Way, budget: int) -> 
     context = EYES[allocator]._context(scene, "")
     context = {name: values.expand(len(relevance), -1) for name, values in context.items()}
     return allocate(allocator, scene.tree, relevance, budget, way.fixation, **context)
-
-
-def nearest_cells(tree: CellTree, points: Tensor, level: int, count: int) -> Selection:
-    """For each point [Q, 2] the `count` cells of a level whose centres are nearest to it, or all there are."""
-    here = tree.at(level)
-    away = (tree.centre[here] - points.to(tree.device).double()[:, None]).square().sum(2)  # [Q, cells]
-    nearest = away.argsort(dim=1, stable=True)[:, :count].sort(dim=1).values
-    return Selection.of(tree, here.start + nearest)
 
 
 # ---- what counts as found -----------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import eye
 import eye_data as data
 from homunculus import CellTree, Eye, Selection
+from homunculus.train.looks import nearest
 
 LINES = [(60, 130 + 30 * line, 230, 152 + 30 * line) for line in range(22)]
 AMOUNTS = [(400, 130 + 30 * line, 500, 152 + 30 * line) for line in range(22)]
@@ -136,10 +137,10 @@ def test_distant_places_lie_apart_in_at_least_one_direction():
 
 def test_nearest_cells_are_around_the_point_in_tree_order():
     tree = CellTree(640, 640)
-    selection = data.nearest_cells(tree, torch.tensor([[320.0, 320.0], [0.0, 0.0]]), 0, 4)
+    selection = nearest(tree, torch.tensor([[320.0, 320.0], [0.0, 0.0]]), 0, 4)
     assert selection.boxes[0].tolist() == [[x, y, x + 32, y + 32] for y in (288, 320) for x in (288, 320)]
     assert selection.boxes[1, 0].tolist() == [0, 0, 32, 32]
-    assert data.nearest_cells(tree, torch.zeros(1, 2), 1, 273).indices.shape == (1, 100)
+    assert nearest(tree, torch.zeros(1, 2), 1, 273).indices.shape == (1, 100)
 
 
 def test_intervals_hold_the_figure_and_pairs_that_never_differ_have_none():

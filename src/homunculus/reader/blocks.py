@@ -13,6 +13,7 @@ from homunculus.positions import rotary
 SCALE = 3.0  # radians per fine cell of the fastest rotary frequency: tells places within a cell apart
 BASE = 1000.0
 LEVEL_SHARE = (1, 3, 3)
+TEXT = 1 / 3  # fine cells that one letter of a text counts as
 SHARPNESS = 0.2  # of attention between queries and keys of unit size
 
 Turn = tuple[Tensor, Tensor]
@@ -23,6 +24,12 @@ def turn_of(places: Tensor, head: int) -> Turn:
     places = places.double()
     angles = rotary(torch.cat((places[..., :1], places[..., 1:] * SCALE), -1), head, BASE, LEVEL_SHARE)
     return angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2)
+
+
+def turn_along(count: int, head: int, device: torch.device, step: float = 1.0) -> Turn:
+    """The turn of the 1st, 2nd, ... place along a row, column or text, `step` fine cells apart: [n, 1, head / 2]."""
+    places = torch.arange(count, device=device, dtype=torch.float64)[:, None] * step
+    return turn_of(F.pad(places, (1, 1)), head)
 
 
 def turned(x: Tensor, turn: Turn) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from homunculus import positions, tokens
 from homunculus.cells import Selection
 from homunculus.errors import InputError
-from homunculus.reader.blocks import Attention, Block, ConvBlock, Mlp, Turn, turn_of
+from homunculus.reader.blocks import TEXT, Attention, Block, ConvBlock, Mlp, Turn, turn_along, turn_of
 from homunculus.reader.halo import HALO, haloed
 from homunculus.reader.letters import BLANK, CLASSES, END, decode
 
@@ -51,7 +51,7 @@ class Encoder(nn.Module):
 
     def __init__(self, width: int = 384, depth: int = 10, heads: int = 6, reading: int = 2) -> None:
         super().__init__()
-        self.width, self.head = width, width // heads
+        self.head = width // heads
         self.stem = Stem(width)
         self.level = nn.Embedding(LEVELS, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(depth))
@@ -161,7 +161,7 @@ class Reading(nn.Module):
             Logits of the next character [B, Q, T, 97] and the way to its centre [B, Q, T, 2] in fine cells.
         """
         x = self._start(before, gaze)
-        order = _steps_turn(before.shape[2], self.head, x.device)
+        order = turn_along(before.shape[2], self.head, x.device, TEXT)
         around, turn = self._around(gaze.flatten(1, 2)), turn_of(places, self.head)
         for step in self.steps:
             x = step(x, memory, order, around, turn, mask)
@@ -175,7 +175,7 @@ class Reading(nn.Module):
         turn = turn_of(places, self.head)
         pages = [cast(Step, step).page.keys(memory, turn) for step in self.steps]
         allowed = None if mask is None or bool(mask.all()) else mask[:, None, None]
-        order = _steps_turn(longest, self.head, memory.device)
+        order = turn_along(longest, self.head, memory.device, TEXT)
         past: list[list[tuple[Tensor, Tensor]]] = [[] for _ in self.steps]
         code = torch.full((B, Q, 1), MODES[mode], device=memory.device)
         gaze, done, read = points[:, :, None], torch.zeros(B, Q, dtype=torch.bool, device=memory.device), []
@@ -210,9 +210,3 @@ class Reading(nn.Module):
     def _around(self, gaze: Tensor) -> Turn:
         """Rotary turn of the gaze [B, n, 2], as if it were a cell of level 0 there."""
         return turn_of(F.pad(gaze.double(), (1, 0)), self.head)
-
-
-def _steps_turn(count: int, head: int, device: torch.device) -> Turn:
-    """Rotary turn of the 1st, 2nd, ... step of reading: [T, 1, head / 2] each."""
-    order = torch.arange(count, device=device, dtype=torch.float64)[:, None]
-    return turn_of(F.pad(order / 3, (1, 1)), head)

@@ -43,14 +43,8 @@ def haloed(cells: Tensor, places: Tensor, mask: Tensor | None = None) -> Tensor:
     B, K, C, p, _ = cells.shape
     out = cells.new_zeros(B, K, C, p + 2 * HALO, p + 2 * HALO)
     out[..., HALO:-HALO, HALO:-HALO] = cells
-    given, taken = (
-        {-1: slice(p - HALO, p), 0: slice(0, p), 1: slice(0, HALO)},
-        {
-            -1: slice(0, HALO),
-            0: slice(HALO, p + HALO),
-            1: slice(p + HALO, p + 2 * HALO),
-        },
-    )
+    given = {-1: slice(p - HALO, p), 0: slice(0, p), 1: slice(0, HALO)}
+    taken = {-1: slice(0, HALO), 0: slice(HALO, p + HALO), 1: slice(p + HALO, p + 2 * HALO)}
     near = neighbours(places, mask)
     for side, (dy, dx) in enumerate(SIDES):
         strip = cells[..., given[dy], given[dx]]

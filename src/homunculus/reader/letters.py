@@ -11,13 +11,24 @@ from torch import Tensor
 BLANK = 0  # nothing here; padding
 END = 96  # the text is over
 CLASSES = 97  # blank, the 95 characters from space to tilde as 1..95, end
-_PLAIN = str.maketrans("‘’‚“”„–—−…•×", '\'\'""""---.*x')
+PLAIN = str.maketrans(
+    {
+        "‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-", "−": "-", "•": "-", "×": "x",
+        "ß": "ss", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "ı": "i", "æ": "ae", "Æ": "Ae", "đ": "d",
+        "€": "EUR ", "£": "GBP ",
+    }
+)  # fmt: skip
+
+
+def folded(text: str) -> str:
+    """Text with single spaces, plain quotes and dashes, and no accents; other scripts are left as they are."""
+    text = unicodedata.normalize("NFKD", " ".join(text.translate(PLAIN).split()))
+    return "".join(c for c in text if not unicodedata.combining(c))
 
 
 def plain(text: str) -> str:
-    """Text in printable ASCII: accents fall away, typographic quotes and dashes become plain, spaces single."""
-    text = unicodedata.normalize("NFKD", text.translate(_PLAIN))
-    return " ".join("".join(c for c in text if 32 <= ord(c) < 127 or c in "\t\n").split())
+    """Text in printable ASCII: folded, and without what is then still something else."""
+    return " ".join("".join(c for c in folded(text) if 32 <= ord(c) < 127).split())
 
 
 def encode(texts: Sequence[str], length: int, end: bool = False) -> Tensor:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 KEPT = 8  # graphs kept of one function; the one longest unused goes first
+V = TypeVar("V")
 Key = tuple[tuple[torch.Size, torch.dtype], ...]
 
 
@@ -33,7 +34,7 @@ class Replay:
             if key not in self.met:
                 self.met.add(key)
                 return self.call(*inputs)
-            self.graphs[key] = self._capture(inputs)
+            self.graphs[key] = capture(self.call, inputs)
             if len(self.graphs) > KEPT:
                 self.graphs.popitem(last=False)
         self.graphs.move_to_end(key)
@@ -43,14 +44,17 @@ class Replay:
         graph.replay()
         return value.clone()
 
-    def _capture(self, inputs: tuple[Tensor, ...]) -> tuple[Any, list[Tensor], Tensor]:
-        places = [x.clone() for x in inputs]
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            self.call(*places)
-        torch.cuda.current_stream().wait_stream(aside)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            value = self.call(*places)
-        return graph, places, value
+
+def capture(call: Callable[..., V], inputs: Sequence[Tensor], pool: Any = None) -> tuple[Any, list[Tensor], V]:
+    """A CUDA graph of a call, the tensors that it reads, and those that it writes: fill, replay, read."""
+    places = [x.clone() for x in inputs]
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):  # libraries choose and build their kernels before anything is captured
+        for _ in range(2):
+            call(*places)
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=pool):
+        value = call(*places)
+    return graph, places, value

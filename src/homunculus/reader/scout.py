@@ -18,13 +18,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from homunculus.reader.blocks import Attention, Block, ConvBlock, LocalBlock, Mlp, Turn, turn_of
+from homunculus.reader.blocks import TEXT, Attention, Block, ConvBlock, LocalBlock, Mlp, Turn, turn_along, turn_of
 from homunculus.reader.encoder import COLUMNS, ROWS
 from homunculus.reader.letters import BLANK, CLASSES, encode
 from homunculus.reader.replay import Replay
 from homunculus.relevance import Scene
 
 STRIDE = 16  # pixels of what it looks at under one place
+HEAD = 48  # width of a head where page and question meet
 QUESTION = 96  # letters of a question that are read
 MOST = 2048  # places of a page; a larger page is scaled down to that many, a smaller one is seen as it is
 LEAST = 1e-6  # relevance of the least relevant place
@@ -76,7 +77,7 @@ class Scout(nn.Module):
         self.asking = nn.ModuleList(Block(width, heads) for _ in range(asking))
         self.asked = nn.LayerNorm(width)
         self.bring, self.site = nn.Linear(width, joint), nn.Linear(8, joint)
-        self.joining = nn.ModuleList(Join(joint, width, joint // 48) for _ in range(joining))
+        self.joining = nn.ModuleList(Join(joint, width, joint // HEAD) for _ in range(joining))
         self.verdict = nn.Sequential(nn.LayerNorm(joint), nn.Linear(joint, 1))
         self._look, self._find = Replay(self.look), Replay(self.find)
         for last in (self.usual, self.verdict[1]):
@@ -102,8 +103,7 @@ class Scout(nn.Module):
         """Questions as codes [n, QUESTION] -> vectors [n, QUESTION, width], and which of them are there."""
         there = questions != BLANK
         there = there | (torch.arange(questions.shape[1], device=there.device) == 0)  # an empty question is one blank
-        order = torch.arange(questions.shape[1], device=there.device, dtype=torch.float64)[:, None]
-        turn = turn_of(F.pad(order / 3, (1, 1)), self.head)
+        turn = turn_along(questions.shape[1], self.head, there.device, TEXT)
         x = self.embed(questions)
         for layer in self.asking:
             x = layer(x, turn, there[:, None, None])
@@ -116,7 +116,7 @@ class Scout(nn.Module):
         x = self.bring(features) + self.site(_on_page(h, w, features))
         x = x[:, None].expand(-1, Q, -1, -1, -1).flatten(0, 1)  # [B Q, h, w, joint]
         words, allowed = questions.flatten(0, 1), there.flatten(0, 1)[:, None, None]
-        turns = _axis_turn(h, x.device), _axis_turn(w, x.device)
+        turns = turn_along(h, HEAD, x.device), turn_along(w, HEAD, x.device)
         for layer in self.joining:
             x = layer(x, words, allowed, turns)
         return cast(Tensor, self.verdict(x)).view(B, Q, h, w)
@@ -152,9 +152,9 @@ class Scout(nn.Module):
         return over_tree(scene, self._find(page.features, codes).flatten(0, 1))
 
     @torch.no_grad()
-    def learned(self, scene: Scene, page: Page | None = None) -> Tensor:
+    def learned(self, scene: Scene) -> Tensor:
         """Relevance of every cell whatever the question: what people tend to ask about. [B, N]"""
-        return over_tree(scene, self.expect((page or self.page(scene)).features))
+        return over_tree(scene, self.expect(self.page(scene).features))
 
     def forward(self, scene: Scene, questions: list[str]) -> Tensor:
         """Relevance of every cell of a scene to its questions. [B, N]"""
@@ -166,7 +166,6 @@ class Join(nn.Module):
 
     def __init__(self, width: int, asked: int, heads: int) -> None:
         super().__init__()
-        self.heads = heads
         self.hear, self.line, self.think = nn.LayerNorm(width), nn.LayerNorm(width), nn.LayerNorm(width)
         self.question = Attention(width, heads, asked)
         self.rows, self.columns = Attention(width, heads), Attention(width, heads)
@@ -227,8 +226,3 @@ def _on_page(h: int, w: int, like: Tensor) -> Tensor:
     y, x = (((torch.arange(n, device=like.device) + 0.5) / n) for n in (h, w))
     waves = [torch.stack((t, (torch.pi * t).cos(), (torch.pi * t).sin(), (2 * torch.pi * t).cos()), -1) for t in (y, x)]
     return torch.cat((waves[0][:, None].expand(h, w, 4), waves[1].expand(h, w, 4)), -1).to(like.dtype)
-
-
-def _axis_turn(n: int, device: torch.device) -> Turn:
-    """Rotary turn of places along one axis."""
-    return turn_of(F.pad(torch.arange(n, device=device)[:, None], (1, 1)), 48)

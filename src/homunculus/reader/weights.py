@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -20,8 +22,8 @@ SMALL = 4096  # numbers from which a tensor is stored in int8
 SCALE = ".scale"
 
 
-def save(model: nn.Module, path: Path, about: dict[str, Any], int8: bool = True) -> None:
-    """Write a model's weights; `about` (its sizes, how it was trained) goes into the header as JSON."""
+def save(model: nn.Module, path: Path, header: dict[str, Any], int8: bool = True) -> None:
+    """Write a model's weights; `header` (its sizes, how it was trained) goes into the file as JSON."""
     tensors: dict[str, Tensor] = {}
     for name, value in model.state_dict().items():
         value = value.detach().cpu().float()
@@ -30,17 +32,19 @@ def save(model: nn.Module, path: Path, about: dict[str, Any], int8: bool = True)
         else:
             tensors[name] = value.half() if int8 else value.contiguous()
     with replacing(path) as unfinished:
-        save_file(tensors, unfinished, {"about": json.dumps(about)})
+        save_file(tensors, unfinished, {"about": json.dumps(header)})
 
 
 def about(path: Path) -> dict[str, Any]:
     """What the header of a file says: the network's name, its sizes where they are not the usual ones, its recipe."""
-    return _read(path)[0]
+    with _opened(path) as file:
+        return cast(dict[str, Any], json.loads((file.metadata() or {}).get("about", "{}")))
 
 
 def load(model: nn.Module, path: Path) -> None:
     """Fill a model from a file, numbers brought back to its own precision."""
-    stored = _read(path)[1]
+    with _opened(path) as file:
+        stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     state = {}
     for name, value in stored.items():
         if not name.endswith(SCALE):
@@ -51,12 +55,12 @@ def load(model: nn.Module, path: Path) -> None:
         raise InputError(f"{path} holds the weights of another network than {type(model).__name__}") from error
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {}).get("about", "{}"))
-            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except Exception as error:
+            yield file
+    except (OSError, ValueError, SafetensorError) as error:
         raise InputError(f"cannot read weights from {path}: {error}") from error
 
 

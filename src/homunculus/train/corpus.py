@@ -11,7 +11,6 @@ import json
 import os
 import re
 import sys
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -19,18 +18,12 @@ from typing import Any
 
 from homunculus.errors import InputError
 from homunculus.files import replacing
+from homunculus.reader.letters import folded
 from homunculus.train.text import CORPUS
 from homunculus.train.vocabulary import items, own_pools
 
 NEEDS = "building the texts needs two packages more: pip install wordfreq Faker"
 LOCALES = items("en_US|en_GB|en_IN|en_IE|en_NZ|en_KE|de_DE|fr_FR|es_MX|it_IT|nl_NL|id_ID|sv_SE|pt_BR|fi_FI|yo_NG|tr_TR")
-LETTERING = str.maketrans(
-    {
-        "\u00df": "ss", "\u00f8": "o", "\u00d8": "O", "\u0142": "l", "\u0141": "L", "\u0131": "i", "\u00e6": "ae",
-        "\u00c6": "Ae", "\u0111": "d", "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-",
-        "\u2014": "-", "\u20ac": "EUR ", "\u00a3": "GBP ", "\u2022": "-", "\uff1a": ":", "\uff08": "(", "\uff09": ")",
-    }
-)  # fmt: skip
 FIRM_WORDS = re.compile(
     r"\b(sdn|bhd|inc|ltd|corp|corporation|company|llc|enterprise|co|gmbh|limited|trading)\b\.?", re.I
 )
@@ -43,9 +36,8 @@ PRICE = re.compile(r"\d+[.,]\d\d\b")
 
 
 def plain(text: str) -> str:
-    """Printable ASCII in one line: accents fall off, and a text of other letters comes back empty."""
-    text = " ".join(text.translate(LETTERING).split())
-    bare = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    """Printable ASCII in one line; a text of other letters comes back empty."""
+    bare = folded(text)
     return bare if bare.isascii() and bare.isprintable() else ""
 
 

@@ -22,7 +22,6 @@ class Glyphs:
 
     texels: Tensor  # uint8, flat
     starts: Tensor  # [3] where each size begins
-    advance: Tensor  # [F, 95] in em
 
     @classmethod
     def of(cls, atlas: Atlas, device: torch.device | str) -> Glyphs:
@@ -31,7 +30,7 @@ class Glyphs:
         for _ in range(2):
             maps.append(F.avg_pool2d(maps[-1][:, None].float(), 2)[:, 0].round().to(torch.uint8))
         starts = torch.tensor([0, maps[0].numel(), maps[0].numel() + maps[1].numel()], device=device)
-        return cls(torch.cat([m.flatten() for m in maps]), starts, atlas.advance.to(device))
+        return cls(torch.cat([m.flatten() for m in maps]), starts)
 
 
 def ink(glyphs: Tensor, font: Glyphs, size: tuple[int, int, int]) -> Tensor:
@@ -107,15 +106,15 @@ def strokes(segments: Tensor, size: tuple[int, int, int]) -> Tensor:
         t = (order // across[which]) / (along[which] - 1).clamp(min=1)
         o = ((order % across[which]) + 0.5) / across[which] - 0.5
         nx, ny = (-(y1 - y0) / length.clamp(min=1e-3))[which], ((x1 - x0) / length.clamp(min=1e-3))[which]
-        x = (x0 + 0)[which] + t * (x1 - x0)[which] + o * width[which] * nx - 0.5
-        y = (y0 + 0)[which] + t * (y1 - y0)[which] + o * width[which] * ny - 0.5
+        x = x0[which] + t * (x1 - x0)[which] + o * width[which] * nx - 0.5
+        y = y0[which] + t * (y1 - y0)[which] + o * width[which] * ny - 0.5
         weight = dark[which] * 0.3 * width[which].clamp(max=1.5)
         corner = torch.tensor([[0, 0], [1, 0], [0, 1], [1, 1]], device=x.device)
         cx, cy = x.floor() + corner[:, :1], y.floor() + corner[:, 1:]  # [4, points]
         share = (1 - (x - cx).abs()) * (1 - (y - cy).abs()) * weight
         seen = (cx >= 0) & (cx < W) & (cy >= 0) & (cy < H)
-        at = torch.where(seen, (page[which] * H + cy) * W + cx, 0).long()
-        canvas.index_add_(0, at.flatten(), torch.where(seen, share, 0.0).flatten())
+        at = (page[which] * H + cy).long() * W + cx.long()  # float32 cannot count a batch's pixels
+        canvas.index_add_(0, torch.where(seen, at, 0).flatten(), torch.where(seen, share, 0.0).flatten())
     return canvas.view(B, H, W).clamp(0, 1)
 
 

@@ -60,7 +60,7 @@ def nearest(tree: CellTree, points: Tensor, level: int, count: int) -> Selection
     """The `count` cells of one level that lie nearest to each point [B, 2], all if there are fewer."""
     cells = torch.arange(tree.size, device=tree.device)[tree.at(level)]
     away = (tree.centre[cells] - points[:, None].to(tree.device)).square().sum(2)  # [B, n]
-    chosen = away.topk(min(count, len(cells)), dim=1, largest=False).indices
+    chosen = away.argsort(dim=1, stable=True)[:, :count]
     return Selection.of(tree, cells[chosen].sort(1).values)
 
 

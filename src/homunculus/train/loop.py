@@ -14,6 +14,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -106,10 +107,9 @@ class Trainer:
     def run(self, until: float = math.inf) -> None:
         """Train to the recipe's last step, or for `until` seconds of this process; what is done is saved either way."""
         recipe = self.recipe
-        self.began = time.monotonic()
+        self.began = began = saved = time.monotonic()
         if self._part() >= 1:
             return  # done already
-        self.began = began = saved = time.monotonic()
         stream = Stream(recipe, self.pages.atlas, self.pages.texts, self.pages.scans, self._first(), self.world)
         batches = stream.loader(self.workers)
         figures = TextColumn("{task.fields[note]}")
@@ -206,24 +206,19 @@ class Trainer:
         """Losses of the averaged weights on pages held back; the best so far are kept."""
         recipe, held = self.recipe, self.pages.held
         assert held is not None
-        now = {k: v.clone() for k, v in self.model.state_dict().items()}
         state, lots = torch.get_rng_state(), self.task.rng.getstate()
-        self.model.load_state_dict(self.average)
         self.task.rng.seed(1)
         torch.manual_seed(1)
         total: dict[str, list[float]] = {}
-        for n in range(HELD_BATCHES):
-            canvas = recipe.canvases[n % len(recipe.canvases)]
-            held.rng = random.Random(n)
-            sheets = self.pages.sheets(
-                held.draft(canvas.batch, (canvas.height, canvas.width), crops=recipe.crops), held=True
-            )
-            for name, value in self.work.losses(self.task.prepare(sheets)).items():
-                total.setdefault(f"held_{name}", []).append(float(value))
-        self.model.load_state_dict(now)
+        with self._averaged():
+            for n in range(HELD_BATCHES):
+                canvas = recipe.canvases[n % len(recipe.canvases)]
+                placed = held.draft(canvas.batch, (canvas.height, canvas.width), random.Random(n), crops=recipe.crops)
+                for name, value in self.work.losses(self.task.prepare(self.pages.sheets(placed, held=True))).items():
+                    total.setdefault(f"held_{name}", []).append(float(value))
         torch.set_rng_state(state)
         self.task.rng.setstate(lots)
-        means = {k: sum(x for x in v if x == x) / max(1, sum(x == x for x in v)) for k, v in total.items()}
+        means = {name: sum(values) / len(values) for name, values in total.items()}
         self._write({"step": self.step} | means)
         main = means["held_read" if self.name == "encoder" else "held_find"]
         if main < self.best and self.rank == 0:
@@ -231,8 +226,8 @@ class Trainer:
             self._weights("best")
 
     def _log(self, recent: list[Losses], pages: int, seconds: float) -> str:
-        """Note the means of recent steps; figures that a step did not have (not a number) do not count."""
-        figures = {k: round(float(torch.stack([row[k].float() for row in recent]).nanmean()), 4) for k in recent[0]}
+        """Note the means of recent steps."""
+        figures = {k: round(float(torch.stack([row[k].float() for row in recent]).mean()), 4) for k in recent[0]}
         if any(not math.isfinite(v) for k, v in figures.items() if k not in FIGURES):
             raise InputError(f"{self.name} diverged at step {self.step}: {figures}; lower lr and start again")
         self._write({"step": self.step, "seconds": round(seconds, 1), "pages": pages, "lr": self._rate()} | figures)
@@ -283,10 +278,16 @@ class Trainer:
 
     def _weights(self, which: str) -> None:
         """Write the averaged weights in full precision."""
+        header = {"network": self.name, "sizes": self.recipe.sizes, "step": self.step, "recipe": asdict(self.recipe)}
+        with self._averaged():
+            save(self.model, self.out / f"{which}.safetensors", header, int8=False)
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """The model with its averaged weights for a while."""
         now = {k: v.clone() for k, v in self.model.state_dict().items()}
         self.model.load_state_dict(self.average)
-        about = {"network": self.name, "sizes": self.recipe.sizes, "step": self.step, "recipe": asdict(self.recipe)}
-        save(self.model, self.out / f"{which}.safetensors", about, int8=False)
+        yield
         self.model.load_state_dict(now)
 
 

@@ -71,7 +71,7 @@ class Plan:
 
 
 def read_plan(path: Path, **changes: Any) -> Plan:
-    """Read a plan; relative paths in it start at its own folder's parent run, that is, where the command is given."""
+    """Read a plan; relative paths in it start where the command is given. `changes` go into every recipe."""
     try:
         with path.open("rb") as file:
             raw = tomllib.load(file)

@@ -61,8 +61,7 @@ class Scans:
         held: the pages that are held back, or all the others.
     """
 
-    def __init__(self, folders: Sequence[Path], device: torch.device | str, held: bool = False, seed: int = 0) -> None:
-        self.rng = random.Random(seed)
+    def __init__(self, folders: Sequence[Path], device: torch.device | str, held: bool = False) -> None:
         self.pages: list[Scan] = []
         for folder in folders:
             self.pages += _read_folder(Path(folder), held)
@@ -77,6 +76,7 @@ class Scans:
         self,
         count: int,
         size: tuple[int, int],
+        rng: random.Random,
         words: int = 40,
         lines: int = 20,
         asks: int = 8,
@@ -85,10 +85,10 @@ class Scans:
         """Pages drawn by lot and where they lie on canvases, height x width: about their own size, large ones cut."""
         H, W = size
         suited = [i for i, page in enumerate(self.pages) if _suits(page.pixels.shape[1:], size, crops)]
-        picked = self.rng.choices(suited or range(len(self.pages)), k=count)
-        places = [self._place(self.pages[i], H, W, crops) for i in picked]
+        picked = rng.choices(suited or range(len(self.pages)), k=count)
+        places = [self._place(self.pages[i], H, W, crops, rng) for i in picked]
         rows = [
-            self._labels(b, self.pages[i], matrix.numpy(), H, W, words, lines, asks)
+            self._labels(b, self.pages[i], matrix.numpy(), H, W, words, lines, asks, rng)
             for b, (i, matrix) in enumerate(zip(picked, places, strict=True))
         ]
         dense = [self.pages[i].dense for i in picked]
@@ -111,26 +111,26 @@ class Scans:
         worn.some(images, 0.03, lambda x: 1 - x)
         return Sheets((images * 255).round().to(torch.uint8).expand(-1, 3, -1, -1), placed.labels)
 
-    def _place(self, page: Scan, H: int, W: int, crops: bool) -> Tensor:
+    def _place(self, page: Scan, H: int, W: int, crops: bool, rng: random.Random) -> Tensor:
         """How the page lies on the canvas: an affine map of its pixels. [2, 3]"""
         h, w = page.pixels.shape[1:]
-        zoom = self.rng.uniform(0.88, 1.08) * (1 if crops else min(1, H / h, W / w))
-        wide = zoom * self.rng.uniform(0.95, 1.05)
-        turn = self.rng.gauss(0, 0.008)
+        zoom = rng.uniform(0.88, 1.08) * (1 if crops else min(1, H / h, W / w))
+        wide = zoom * rng.uniform(0.95, 1.05)
+        turn = rng.gauss(0, 0.008)
         linear = torch.tensor([[wide, -turn * zoom], [turn * zoom, zoom]])
         shift = []
         for room, side in ((W - w * wide, w), (H - h * zoom, h)):
             low, high = sorted((0.0, room))
             slack = 0.03 * side
-            shift.append(self.rng.uniform(low - (slack if room > 0 else 0), high + (slack if room > 0 else 0)))
+            shift.append(rng.uniform(low - (slack if room > 0 else 0), high + (slack if room > 0 else 0)))
         middle = torch.tensor([w / 2, h / 2])
         offset = torch.tensor(shift) + torch.tensor([w * wide / 2, h * zoom / 2]) - linear @ middle
         return torch.cat((linear, offset[:, None]), 1)
 
     def _labels(
-        self, b: int, page: Scan, matrix: Array, H: int, W: int, words: int, lines: int, asks: int
+        self, b: int, page: Scan, matrix: Array, H: int, W: int, words: int, lines: int, asks: int, rng: random.Random
     ) -> tuple[Array, tuple[Array, ...], tuple[list[str], Array, Array]]:
-        rng, count = self.rng, words + lines
+        count = words + lines
         boxes = _moved(page.boxes, matrix)
         inside = np.flatnonzero(_inside(boxes, H, W) & (page.text[:, 0] != BLANK))
         one, many = inside[~page.line[inside]].tolist(), inside[page.line[inside]].tolist()
@@ -151,12 +151,12 @@ class Scans:
             there = (codes != BLANK) & (codes != END)
             letters = np.stack((np.full(codes.shape, b), codes, spots[..., 0], spots[..., 1], em), -1)[there]
         reads = text, centres, line, read, ems
-        return letters.astype(np.float32), reads, self._asks(page, matrix, H, W, asks)
+        return letters.astype(np.float32), reads, self._asks(page, matrix, H, W, asks, rng)
 
     def _asks(
-        self, page: Scan, matrix: Array, H: int, W: int, asks: int, most: int = 24
+        self, page: Scan, matrix: Array, H: int, W: int, asks: int, rng: random.Random, most: int = 24
     ) -> tuple[list[str], Array, Array]:
-        rng, usual = self.rng, np.zeros((most, 4), np.float32)
+        usual = np.zeros((most, 4), np.float32)
         real = [(q, _moved(a, matrix)) for q, a in page.questions]
         real = [(q, a) for q, a in real if _inside(a, H, W).all()]
         for row, box in enumerate([box for _, boxes in real for box in boxes][:most]):

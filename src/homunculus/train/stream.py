@@ -42,8 +42,7 @@ class Stream(IterableDataset[Draft | Placed]):
         rng = random.Random(f"{self.recipe.seed}/{n}")
         canvas = rng.choices(self.recipe.canvases, [c.weight for c in self.recipe.canvases])[0]
         if self.scans is not None and rng.random() < self._real(n):
-            self.scans.rng = rng
-            return self.scans.draft(canvas.batch, (canvas.height, canvas.width), crops=self.recipe.crops)
+            return self.scans.draft(canvas.batch, (canvas.height, canvas.width), rng, crops=self.recipe.crops)
         return self.drawn(canvas, rng)
 
     def drawn(self, canvas: Canvas, rng: random.Random) -> Draft:
@@ -57,7 +56,7 @@ class Stream(IterableDataset[Draft | Placed]):
         return Draft.of(pages, type_.advance, rng)
 
     def _real(self, n: int) -> float:
-        late = n * self.recipe.looks >= self.recipe.steps * (1 - self.recipe.late)
+        late = n // self.stride * self.recipe.looks >= self.recipe.steps * (1 - self.recipe.late)
         return self.recipe.real_late if late else self.recipe.real
 
     def loader(self, workers: int) -> Iterator[Draft | Placed]:

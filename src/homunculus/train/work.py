@@ -15,12 +15,12 @@ from torch import Tensor, nn
 
 from homunculus.reader.blocks import Block, LocalBlock
 from homunculus.reader.encoder import Step
+from homunculus.reader.replay import Key, capture
 from homunculus.reader.scout import Join
 from homunculus.train.losses import Losses
 
 FIGURES = {"exact", "hit"}  # shown, not minimised
 LAYERS = (Block, LocalBlock, Join, Step)  # their matrices are Muon's
-Key = tuple[tuple[torch.Size, torch.dtype], ...]
 
 
 class Work:
@@ -53,7 +53,7 @@ class Work:
         else:
             key = tuple((x.shape, x.dtype) for x in inputs)
             if key not in self.graphs:
-                self.graphs[key] = self._capture(inputs, weights)
+                self.graphs[key] = capture(lambda *x: self._once(list(x), weights), inputs, self.pool)
             graph, places, losses = self.graphs[key]
             for place, value in zip(places, inputs, strict=True):
                 place.copy_(value)
@@ -91,18 +91,3 @@ class Work:
         if self.fast:
             torch._foreach_copy_([cast(Tensor, p.grad) for p in self.masters], grads)
         return {name: value.detach() for name, value in losses.items()}
-
-    def _capture(
-        self, inputs: list[Tensor], weights: dict[str, float]
-    ) -> tuple[torch.cuda.CUDAGraph, list[Tensor], Losses]:
-        places = [x.clone() for x in inputs]
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # libraries choose their kernels before anything is captured
-            for _ in range(2):
-                self._once(places, weights)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool):
-            losses = self._once(places, weights)
-        return graph, places, losses

@@ -1,15 +1,12 @@
-"""The reference model reads any set of cells and finds what was asked for, and its weights are what they were."""
+"""The scout, weights on disk, and the eye that uses both."""
 
 import shutil
 import socket
-import string
 import time
 from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 import homunculus as hm
 from homunculus import eye as eyes
@@ -18,14 +15,10 @@ from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
 from homunculus.fixation import peak
 from homunculus.reader import Encoder, Scout, load_encoder, load_scout, weights
-from homunculus.reader.encoder import LONGEST, MODES
-from homunculus.reader.halo import HALO, haloed
-from homunculus.reader.letters import BLANK, END, decode, encode, plain
 from homunculus.reader.scout import MOST, STRIDE, over_tree, small_copy
 from homunculus.relevance import Scene, query, relevance_of
 
 INVOICE = Path(__file__).parents[1] / "examples" / "invoice.png"
-PRINTABLE = string.ascii_letters + string.digits + string.punctuation
 
 
 def small_encoder(seed: int = 0) -> Encoder:
@@ -73,209 +66,6 @@ def shipped() -> Scout:
 def invoice() -> Scene:
     pixels = hm.load_image(INVOICE)
     return Scene(pixels[None], CellTree(*pixels.shape[1:]))
-
-
-# -- letters ---------------------------------------------------------------------------------------------------
-
-
-@given(st.lists(st.text(PRINTABLE, min_size=1, max_size=8), max_size=5))
-def test_what_is_encoded_is_decoded(words):
-    text = " ".join(words)
-    for end in (False, True):
-        assert decode(encode([text], 64, end)[0].tolist()) == text
-
-
-def test_letters_beyond_ascii_are_folded_and_spaces_single():
-    assert plain("Fläche  Señor\n“naïve” – ½ × 3…") == 'Flache Senor "naive" - 12 x 3.'
-    assert plain("左上 🙂") == ""
-    assert decode(encode(["café\tau  lait"], 20)[0].tolist()) == "cafe au lait"
-
-
-def test_the_end_stands_behind_the_last_letter_even_of_a_text_that_is_cut_off():
-    codes = encode(["ab", "", "abcdefgh"], 5, end=True)
-    assert codes.tolist() == [[66, 67, END, 0, 0], [END, 0, 0, 0, 0], [66, 67, 68, 69, END]]
-    assert encode(["abcdefgh", ""], 5).tolist() == [[66, 67, 68, 69, 70], [0] * 5]
-    assert decode([66, BLANK, 67, END, 68]) == "ab"
-
-
-# -- encoder ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("allocator", hm.list_allocators())
-def test_any_selection_of_any_allocator_is_read(encoder, allocator):
-    scene = scene_of(190, 260, pages=2)
-    relevance = relevance_of("information", scene, ["", ""])
-    context = {"error": scene.lost, "energy": scene.lost_along(), "question": ["", ""]}
-    context["segments"] = [torch.zeros(190, 260, dtype=torch.long)] * 2
-    wanted = {name: context[name] for name in eyes.options_of(allocator) if name in context}
-    selection = hm.allocate(allocator, scene.tree, relevance, 21, peak(scene.tree, relevance), **wanted)
-    patches, places = seen(scene, selection)
-    with torch.no_grad():
-        x = encoder(patches, places, selection.mask)
-    assert x.shape == (2, selection.mask.shape[1], 96) and torch.isfinite(x).all()
-    assert encoder.characters(x).shape == (*x.shape[:2], 4, 8, 96)
-
-
-def test_uniform_gives_fractional_levels_and_they_lie_between_the_whole_ones(encoder):
-    scene = scene_of(190, 260)
-    selection = hm.allocate("uniform", scene.tree, torch.ones(1, scene.tree.size), 21)
-    levels = selection.levels.double()
-    assert (levels != levels.round()).any()
-    patches, places = seen(scene, selection)
-    apart = torch.arange(places.shape[1])[None, :, None] * 1000.0  # no cell adjoins another
-
-    def at(level: float) -> torch.Tensor:
-        spots = torch.cat((torch.full_like(apart, level), apart, apart), 2)
-        return encoder.embed(patches, spots)
-
-    with torch.no_grad():
-        low, high, middle, last, deep = (at(level) for level in (0, 1, 0.5, 9, 12))
-    torch.testing.assert_close(middle, (low + high) / 2)
-    torch.testing.assert_close(deep, last)
-
-
-@pytest.fixture
-def looked():
-    """Patches and places of three rows of 30 cells."""
-    scene = scene_of(200, 300, pages=3)
-    generator = torch.manual_seed(0)
-    chosen = torch.stack([torch.randperm(scene.tree.size, generator=generator)[:30] for _ in range(3)])
-    return seen(scene, Selection.of(scene.tree, chosen))
-
-
-@torch.no_grad()
-def test_a_row_does_not_depend_on_the_other_rows(encoder, looked):
-    patches, places = looked
-    together = encoder(patches, places)
-    for row in range(3):
-        alone = encoder(patches[row : row + 1], places[row : row + 1])
-        torch.testing.assert_close(together[row : row + 1], alone, rtol=0, atol=1e-4)
-    assert (together[0] - together[1]).abs().max() > 0.01
-
-
-@torch.no_grad()
-def test_the_order_of_the_cells_does_not_matter(encoder, looked):
-    patches, places = looked
-    order = torch.randperm(30, generator=torch.manual_seed(2))
-    expected = encoder(patches, places)[:, order]
-    torch.testing.assert_close(encoder(patches[:, order], places[:, order]), expected, rtol=0, atol=1e-4)
-
-
-@torch.no_grad()
-def test_places_that_a_row_does_not_have_change_nothing(encoder, looked):
-    patches, places = looked
-    mask = torch.ones(3, 30, dtype=torch.bool)
-    mask[1, 20:] = False
-    other = patches.clone()
-    other[1, 20:] = 255 - other[1, 20:]
-    alone = encoder(patches[1:2, :20], places[1:2, :20])
-    for pixels in (patches, other):
-        torch.testing.assert_close(encoder(pixels, places, mask)[1:2, :20], alone, rtol=0, atol=1e-4)
-    assert (encoder(other, places)[1, :20] - alone[0]).abs().max() > 1e-3
-
-
-@torch.no_grad()
-def test_only_differences_of_places_count(encoder, looked):
-    patches, places = looked
-    expected = encoder(patches, places)
-    moved = encoder(patches, places + torch.tensor([0.0, 8.0, 16.0]))  # whole cells at every level
-    torch.testing.assert_close(moved, expected, rtol=0, atol=1e-4)
-    spread = encoder(patches, places * torch.tensor([1.0, 2.0, 1.0]))
-    assert (spread - expected).abs().max() > 1e-3
-
-
-@torch.no_grad()
-def test_a_row_of_a_bucket_is_read_as_alone(encoder):
-    """A small image among larger ones has fewer cells; the places that it lacks give nothing to its neighbours."""
-    sizes = [(96, 128), (64, 64)]
-    tree = CellTree.bucket(sizes)
-    pages = noise(96, 128, 2)
-    levels = [pages]
-    both = hm.allocate("grid", tree, torch.ones(2, tree.size), 12)
-    assert both.mask.sum(1).tolist() == [12, 4]
-    together = encoder(tokens.patches(levels, both), positions.coordinates(both), both.mask)
-    alone = both.row(1)
-    expected = encoder(tokens.patches([pages[1:]], alone), positions.coordinates(alone))
-    torch.testing.assert_close(together[1:, :4], expected, rtol=0, atol=1e-4)
-    fewer = Selection.of(CellTree(96, 128, levels=1), torch.tensor([[0, 1, 2, 3], [5, 6, -1, -1]]))
-    together = encoder(tokens.patches(levels, fewer), positions.coordinates(fewer), fewer.mask)
-    alone = fewer.row(1)
-    expected = encoder(tokens.patches([pages[1:]], alone), positions.coordinates(alone))
-    torch.testing.assert_close(together[1:, :2], expected, rtol=0, atol=1e-4)
-
-
-def test_cells_side_by_side_share_their_borders_and_show_nothing_else():
-    tree, page = CellTree(96, 128, levels=1), noise(96, 128).float() + 1
-    framed = torch.nn.functional.pad(page, (HALO,) * 4)
-    every = Selection.of(tree, torch.randperm(12, generator=torch.manual_seed(0))[None])
-    found = haloed(tokens.patches([page], every), positions.coordinates(every))[0]
-    assert found.shape == (12, 3, 32 + 2 * HALO, 32 + 2 * HALO)
-    for cell, (x, y, _, _) in zip(found, every.boxes[0].tolist(), strict=True):
-        assert torch.equal(cell, framed[0, :, y : y + 32 + 2 * HALO, x : x + 32 + 2 * HALO])
-    some = Selection.of(tree, torch.tensor([[5, 6, 0]]))  # side by side, and one at a corner
-    found = haloed(tokens.patches([page], some), positions.coordinates(some))[0]
-    rim = torch.ones(32 + 2 * HALO, 32 + 2 * HALO, dtype=torch.bool)
-    rim[HALO:-HALO, HALO:-HALO] = False
-    shown = [int((cell[0][rim] > 0).sum()) for cell in found]
-    assert shown == [32 * HALO + HALO**2, 32 * HALO, HALO**2]
-
-
-def test_cells_of_another_size_are_refused(encoder):
-    scene = scene_of(100, 100, cell=28)
-    selection = hm.allocate("grid", scene.tree, torch.ones(1, scene.tree.size), 9)
-    with pytest.raises(InputError, match=r"cells of 3 x 32 x 32, got \[3, 28, 28\]"):
-        encoder(*seen(scene, selection))
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("mode", MODES)
-def test_greedy_reading_is_the_argmax_of_reading_with_its_own_past_known(encoder, looked, mode):
-    patches, places = looked
-    mask = torch.ones(3, 30, dtype=torch.bool)
-    mask[2, 25:] = False
-    memory = encoder(patches, places, mask)
-    points = torch.rand(3, 2, 2, generator=torch.manual_seed(3)) * 6
-    codes = encoder.reading.greedy(memory, places, points, mode, mask)
-    assert codes.shape[:2] == (3, 2) and 1 < codes.shape[2] <= LONGEST[mode] and (codes != BLANK).all()
-    before, gaze = torch.full((3, 2, 1), MODES[mode]), points[:, :, None]
-    done = torch.zeros(3, 2, dtype=torch.bool)
-    for t in range(codes.shape[2]):
-        logits, move = encoder.reading(memory, places, before, gaze, mask[:, None, None])
-        short = logits[:, :, t, 1:].amax(-1) - logits[:, :, t].gather(2, codes[:, :, t : t + 1])[..., 0]
-        assert (short[~done] < 1e-3).all() and (codes[:, :, t][done] == END).all()  # the best, or as good
-        before = torch.cat((before, codes[:, :, t : t + 1]), 2)
-        gaze = torch.cat((gaze, gaze[:, :, -1:] + move[:, :, -1:]), 2)
-        done |= codes[:, :, t] == END
-
-
-def test_reading_gives_a_text_per_point_and_stops():
-    encoder, scene = small_encoder(), scene_of(200, 300)
-    selection = hm.allocate("grid", scene.tree, torch.ones(1, scene.tree.size), 30)
-    points = torch.tensor([[10.0, 20.0], [100.0, 150.0], [250.0, 60.0]])
-    with torch.no_grad():
-        encoder.reading.next.bias[encode(["A"], 1)[0, 0]] = 1e4
-    for mode, longest in LONGEST.items():
-        assert encoder.read(scene.levels, selection, points, mode) == ["A" * longest] * 3
-    rows = Selection.of(scene.tree, selection.indices.expand(3, -1))
-    assert encoder.read(scene.levels, rows, points) == ["A" * LONGEST["word"]] * 3
-    with torch.no_grad():
-        encoder.reading.next.bias[END] = 1e6
-    assert encoder.read(scene.levels, selection, points) == [""] * 3
-    with pytest.raises(InputError, match="mode must be 'word' or 'line', got 'page'"):
-        encoder.read(scene.levels, selection, points, "page")
-
-
-def test_rows_for_each_point_read_as_one_row_for_all(encoder):
-    scene = scene_of(200, 300)
-    selection = hm.allocate("grid", scene.tree, torch.ones(1, scene.tree.size), 30)
-    rows = Selection.of(scene.tree, selection.indices.expand(2, -1))
-    points = torch.tensor([[10.0, 20.0], [250.0, 60.0]])
-    assert encoder.read(scene.levels, rows, points) == encoder.read(scene.levels, selection, points)
-
-
-def test_the_encoder_has_about_25_million_parameters():
-    with torch.device("meta"):
-        assert 20e6 <= sum(p.numel() for p in Encoder().parameters()) <= 26e6
 
 
 # -- scout -----------------------------------------------------------------------------------------------------
@@ -378,22 +168,6 @@ def test_int8_keeps_numbers_to_half_a_step_of_each_rows_largest():
     most = value.abs().amax((1, 2), keepdim=True)
     assert whole.dtype == torch.int8 and scale.shape == (50, 1, 1)
     assert ((whole.float() * scale - value).abs() <= most * (1 / 254) * (1 + 1e-4)).all()
-
-
-@torch.no_grad()
-def test_saved_weights_give_the_same_outputs(tmp_path, looked):
-    model = small_encoder()
-    weights.save(model, tmp_path / "small.safetensors", {"network": "encoder", "step": 3})
-    other = small_encoder(seed=9)
-    weights.load(other, tmp_path / "small.safetensors")
-    assert weights.about(tmp_path / "small.safetensors") == {"network": "encoder", "step": 3}
-    before, after = model(*looked), other(*looked)
-    assert (after - before).norm() <= 2e-2 * before.norm()
-    weights.save(model, tmp_path / "whole.safetensors", {}, int8=False)
-    weights.load(other, tmp_path / "whole.safetensors")
-    assert torch.equal(other(*looked), before)
-    small, whole = ((tmp_path / f"{name}.safetensors").stat().st_size for name in ("small", "whole"))
-    assert small < 0.3 * whole
 
 
 def test_a_flipped_byte_is_refused_in_one_sentence(tmp_path):
