@@ -31,7 +31,9 @@ these times are launches of small kernels, not work: they hardly grow with the s
 ## Looking
 
 `python benchmarks/look.py` (writes `results/look_cpu.json`): `Eye().look` on pixels in memory, `foveated` with
-`opponent` relevance, {look}. The cost follows the number of pixels, and no float copy of the image is ever made.
+`opponent` relevance, {look}. The scout's share is the same
+for every page from half a megapixel on; the rest follows the number of pixels, and no float copy of a large image is
+ever made.
 
 | image | seconds | ns a pixel | peak memory of the process, MiB |
 |---|---|---|---|
