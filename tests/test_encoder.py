@@ -1,5 +1,6 @@
 """Letters and the encoder: any set of cells, whatever stands beside it."""
 
+import os
 import string
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
 from homunculus.fixation import peak
 from homunculus.reader import Encoder, weights
+from homunculus.reader.blocks import normed, turn_of
 from homunculus.reader.encoder import LONGEST, MODES
 from homunculus.reader.halo import HALO, haloed
 from homunculus.reader.letters import BLANK, END, decode, encode, plain
@@ -273,3 +275,30 @@ def test_saved_weights_give_the_same_outputs(tmp_path, looked):
     assert torch.equal(other(*looked), before)
     small, whole = ((tmp_path / f"{name}.safetensors").stat().st_size for name in ("small", "whole"))
     assert small < 0.3 * whole
+
+
+# -- the Triton twin -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("head", [48, 64])
+@pytest.mark.parametrize("places", [(), (1,), (3,), None], ids=["shared", "one", "own", "none"])
+def test_the_triton_kernel_norms_and_turns_as_torch_does(device, head, places):
+    pytest.importorskip("triton")
+    if device == "cpu" and "TRITON_INTERPRET" not in os.environ:
+        pytest.skip("needs TRITON_INTERPRET on a CPU")
+    from homunculus.reader.turning import ready
+
+    torch.manual_seed(0)
+    turn = None if places is None else turn_of(torch.rand(*places, 11, 3, device=device) * 20, head)
+    packed = torch.randn(3, 11, 2, 5, head, device=device)
+    weight = torch.randn(3, 5, 11, head, device=device).transpose(1, 2)
+    found = []
+    for make in (ready, normed):
+        x = packed.clone().requires_grad_()
+        y = make(x.unbind(-3)[0], turn)
+        (y * weight).sum().backward()
+        found.append((y.detach(), x.grad))
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
+    assert found[0][0].is_contiguous()

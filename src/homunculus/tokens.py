@@ -18,13 +18,15 @@ UNKNOWN = 127.0  # grey of what a selection knows nothing about
 def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
     """The pixels of every chosen cell at its own level: levels of [B, C, h, w] -> [B, K, C, cell, cell].
 
-    One gather per level, which touches only the chosen pixels. A cell that its image only partly fills repeats the
+    One gather per level, which touches only the chosen pixels (on a GPU one gather in all). A cell that its image only partly fills repeats the
     image's edge. Cells off the tree (`uniform`, off-grid points) are sampled from the image at their fractional scale.
     Places that a row does not have (`mask` False) are zero.
     """
     if len(levels[0]) != len(selection):
         raise InputError(f"the levels hold {len(levels[0])} images, the selection {len(selection)}")
     cell, channels = selection.cell, levels[0].shape[1]
+    if levels[0].is_cuda and selection.indices is not None:
+        return at_once(levels, selection)
     out = levels[0].new_zeros(*selection.mask.shape, channels, cell, cell)  # [B, K, C, p, p]
     for level in selection.levels[selection.mask].unique().tolist():
         if level > len(levels) - 1:
@@ -38,6 +40,28 @@ def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
             found = _sample(image, b, origin / 2.0**level, sizes, cell)
             out[b, k] = found if out.is_floating_point() else (found + 0.5).to(out.dtype)
     return out
+
+
+def at_once(levels: Sequence[Tensor], selection: Selection) -> Tensor:
+    """`patches` of cells of the tree without a step per level: a GPU would wait for each of its launches."""
+    device, channels = levels[0].device, levels[0].shape[1]
+    shapes = torch.tensor([level.shape[2:] for level in levels])
+    begin = (channels * shapes.prod(1)).cumsum(0).roll(1)
+    begin[0] = 0
+    of_level = torch.cat((shapes, begin[:, None]), 1).to(device)  # [L, 3]
+    level = selection.levels.long()
+    height, width, start = of_level[level.clamp(max=len(levels) - 1)].unbind(2)  # [B, K] each
+    if int(level.max()) >= len(levels):
+        raise InputError(f"the selection has cells of level {int(level.max())}, the pyramid {len(levels)} levels")
+    last = -(-selection.sizes[:, None] // 2 ** level[..., None]) - 1  # [B, K, 2] last row and column of each image
+    step = torch.arange(selection.cell, device=device)
+    x = torch.minimum((selection.boxes[..., 0] >> level)[..., None] + step, last[..., 1:])  # [B, K, p]
+    y = torch.minimum((selection.boxes[..., 1] >> level)[..., None] + step, last[..., :1])
+    plane = start[..., None] + torch.arange(channels, device=device) * (height * width)[..., None]  # [B, K, C]
+    row = plane[..., None] + (y * width[..., None])[:, :, None]  # [B, K, C, p]
+    index = row[..., None] + x[:, :, None, None]
+    pixels = torch.cat([level.flatten(1) for level in levels], 1)
+    return pixels.gather(1, index.flatten(1)).view(index.shape) * selection.mask[..., None, None, None]
 
 
 def scaled(sizes: Tensor, level: float) -> Tensor:

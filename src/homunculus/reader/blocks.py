@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import cast
 
 import torch
@@ -39,6 +41,22 @@ def turned(x: Tensor, turn: Turn) -> Tensor:
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
 
 
+def normed(x: Tensor, turn: Turn | None) -> Tensor:
+    """Queries or keys of unit size, turned by their places if they have any."""
+    x = F.rms_norm(x, x.shape[-1:], eps=1e-6)
+    return x if turn is None else turned(x, turn)
+
+
+@cache
+def _fast() -> Callable[[Tensor, Turn | None], Tensor] | None:
+    """`normed` in one launch, where there is Triton."""
+    try:
+        from homunculus.reader.turning import ready
+    except ImportError:
+        return None
+    return ready
+
+
 class Attention(nn.Module):
     """Multi-head attention over tokens, to themselves or to others, with rotary places and normed queries and keys."""
 
@@ -71,8 +89,8 @@ class Attention(nn.Module):
 
     def _ready(self, x: Tensor, turn: Turn | None) -> Tensor:
         """Queries or keys of unit size, turned by their places: what they say counts, not how loudly."""
-        x = F.rms_norm(x, x.shape[-1:], eps=1e-6)
-        return x if turn is None else turned(x, turn)
+        fast = _fast() if x.is_cuda else None
+        return (fast or normed)(x, turn)
 
 
 class Mlp(nn.Sequential):

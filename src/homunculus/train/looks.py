@@ -22,12 +22,13 @@ RULES = {  # how often each is drawn
     "frequency": 1,
     "random": 1,
 }
-BUDGETS = {64: 2, 150: 3, 273: 6, 576: 3, 1024: 1, 1536: 1}
+BUDGETS = {64: 2, 150: 3, 273: 6, 576: 3, 1024: 2, 1536: 2}
 
 
-def drawn_budget(rng: random.Random, most: int = 1536) -> int:
-    """How many tokens to look with."""
-    return min(rng.choices(list(BUDGETS), list(BUDGETS.values()))[0], most)
+def drawn_budget(rng: random.Random, most: int) -> int:
+    """How many tokens to look with, at most so many: no page has more cells than it has fine ones."""
+    fitting = [budget for budget in BUDGETS if budget <= most] or [most]
+    return rng.choices(fitting, [BUDGETS.get(budget, 1) for budget in fitting])[0]
 
 
 def drawn_look(tree: CellTree, fixation: Tensor, budget: int, rng: random.Random) -> Selection:

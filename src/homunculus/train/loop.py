@@ -33,7 +33,7 @@ from homunculus.reader.weights import load, save
 from homunculus.train.atlas import Atlas
 from homunculus.train.draw import Glyphs
 from homunculus.train.losses import EncoderTask, Losses, ScoutTask
-from homunculus.train.optim import Muon
+from homunculus.train.optim import Muon, Update
 from homunculus.train.pages import Draft, Sheets, draw, to
 from homunculus.train.plot import plot
 from homunculus.train.recipe import Recipe, Sources
@@ -48,7 +48,6 @@ TASKS: dict[str, Callable[[Recipe], EncoderTask | ScoutTask]] = {
 }
 COMPILED = {"encoder": (Block,), "scout": (LocalBlock, Join)}  # layers whose shapes vary little
 HELD_BATCHES = 6
-FOLLOW = 4  # steps between those of the moving average
 
 
 class Pages:
@@ -100,6 +99,7 @@ class Trainer:
         out.mkdir(parents=True, exist_ok=True)
         if (out / "state.pt").is_file():
             self._resume()
+        self.update = Update(self.tensors, list(self.average.values()), self.optimizers)
         if self.world > 1:  # each process draws its own pages, all begin with the same weights
             for tensor in (*self.tensors, *self.average.values()):
                 dist.broadcast(tensor, 0)
@@ -149,16 +149,9 @@ class Trainer:
         lessons = self._lessons(batches)
         lesson, count = self._ahead(lessons)
         while True:
-            rate = self._rate()
-            for optimizer in self.optimizers:
-                for group in optimizer.param_groups:
-                    group["lr"] = rate * group["pace"]
             losses = self.work.gradients(lesson, self.recipe.weights)
-            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-            for optimizer in self.optimizers:
-                optimizer.step()
+            self.update(self._rate(), 1 - min(self.recipe.ema, (self.step + 1) / (self.step + 10)))
             self.step += 1
-            self._follow()
             seen = count
             lesson, count = self._ahead(lessons)
             yield losses, seen
@@ -193,13 +186,6 @@ class Trainer:
         if self.recipe.seconds:
             return min(1.0, (self.seconds + time.monotonic() - self.began) / self.recipe.seconds)
         return min(1.0, self.step / max(1, self.recipe.steps))
-
-    @torch.no_grad()
-    def _follow(self) -> None:
-        """The moving average takes a step towards the weights."""
-        if self.step % FOLLOW == 0:
-            share = 1 - min(self.recipe.ema, (self.step + 1) / (self.step + 10)) ** FOLLOW
-            torch._foreach_lerp_(list(self.average.values()), self.tensors, share)
 
     @torch.no_grad()
     def _look_at_held(self) -> None:
@@ -293,6 +279,7 @@ class Trainer:
 
 def _optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside layers and AdamW for the rest, or AdamW for all."""
+    fast = next(model.parameters()).is_cuda
     inside = {id(p) for m in model.modules() if isinstance(m, LAYERS) for p in m.parameters() if p.ndim == 2}
     matrices = [p for p in model.parameters() if id(p) in inside and recipe.optimizer == "muon"]
     rest = [p for p in model.parameters() if not (id(p) in inside and recipe.optimizer == "muon")]
@@ -302,7 +289,7 @@ def _optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]
         {"params": decayed, "weight_decay": recipe.weight_decay, "pace": 1.0},
         {"params": plain, "weight_decay": 0.0, "pace": 1.0},
     ]
-    adam = torch.optim.AdamW(groups, lr=recipe.lr, betas=(0.9, 0.98), fused=next(model.parameters()).is_cuda)
+    adam = torch.optim.AdamW(groups, lr=recipe.lr, betas=(0.9, 0.98), fused=fast, capturable=fast)
     if not matrices:
         return [adam]
     return [Muon([{"params": matrices, "pace": 1.5}], recipe.lr, recipe.weight_decay), adam]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from functools import cache
 
@@ -91,18 +92,18 @@ class EncoderTask(nn.Module):
     `prepare` looks at the pages and makes tensors of few different shapes; `forward` takes them to losses.
     """
 
-    def __init__(self, encoder: Encoder, most: int = 1024, seed: int = 0) -> None:
+    def __init__(self, encoder: Encoder, seed: int = 0) -> None:
         super().__init__()
-        self.model, self.most, self.rng = encoder, most, random.Random(seed)
+        self.model, self.rng = encoder, random.Random(seed)
 
     @torch.no_grad()
     def prepare(self, sheets: Sheets) -> list[Tensor]:
         """One look at each page by a way drawn by lot: patches, places, slots and a reading lesson."""
         B, _, H, W = sheets.pixels.shape
-        budget = drawn_budget(self.rng, self.most)
+        tree = _tree(H, W, sheets.pixels.device)
+        budget = drawn_budget(self.rng, math.prod(tree.shapes[0]))
         rows = max(1, min(B, B * TOKENS // budget))  # fewer pages where each is looked at closely
         labels = sheets.labels.first(rows)
-        tree = _tree(H, W, sheets.pixels.device)
         selection = padded(drawn_look(tree, self._fixation(labels, H, W), budget, self.rng), budget)
         patches = tokens.patches([level[:rows] for level in sheets.levels], selection)
         slots = slots_of(labels, selection, (H, W), tree.levels)

@@ -1,4 +1,4 @@
-"""Muon with matrices of one shape taken together: the same update as `torch.optim.Muon`, in far fewer launches."""
+"""What moves the weights: Muon with matrices of one shape taken together, and all of a step as one graph."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the iteration that drives singular values towards 1
+WARM = 3  # steps taken before they are captured
 
 
 class Muon(Optimizer):
-    """Momentum whose steps are made orthogonal, scaled so that AdamW's learning rates fit.
+    """Momentum whose steps are made orthogonal, scaled so that AdamW's learning rates fit: `torch.optim.Muon`'s update.
 
     Small networks have many matrices of few shapes; one after the other, as torch's own does it, a GPU waits for the
     launches of hundreds of tiny products. Here each shape is one batch.
@@ -41,14 +42,61 @@ class Muon(Optimizer):
 
     def _together(self, params: list[Tensor], group: dict[str, Any]) -> None:
         grads = [p.grad for p in params]
-        kept = [self.state[p].setdefault("momentum", torch.zeros_like(p)) for p in params]
+        for p in params:
+            if not self.state[p]:
+                self.state[p]["momentum"] = torch.zeros_like(p)
+        kept = [self.state[p]["momentum"] for p in params]
         torch._foreach_lerp_(kept, grads, 1 - group["momentum"])  # type: ignore[arg-type]
         ahead = torch._foreach_lerp(grads, kept, group["momentum"])  # type: ignore[arg-type]
-        update = orthogonal(torch.stack(ahead))
-        rate = group["lr"]
+        rate, side = group["lr"], max(params[0].shape)
+        update = orthogonal(torch.stack(ahead)).to(params[0].dtype) * (-rate * 0.2 * side**0.5)
         torch._foreach_mul_(params, 1 - rate * group["weight_decay"])
-        rows, columns = params[0].shape
-        torch._foreach_add_(params, list(update.to(params[0].dtype)), alpha=-rate * 0.2 * max(rows, columns) ** 0.5)
+        torch._foreach_add_(params, list(update))
+
+
+class Update:
+    """One step of training after its gradients are there: clip, move the weights, let their average follow.
+
+    On a GPU hundreds of small launches, so it is captured as a graph once its first steps have been taken.
+    """
+
+    def __init__(self, weights: list[Tensor], average: list[Tensor], optimizers: list[Optimizer]) -> None:
+        self.weights, self.average, self.optimizers = weights, average, optimizers
+        self.params = [p for o in optimizers for group in o.param_groups for p in group["params"]]
+        self.share = torch.zeros((), device=self.params[0].device)
+        self.done, self.graph = 0, None
+        for group in self._groups() if self.share.is_cuda else ():
+            group["lr"] = torch.zeros_like(self.share)  # a graph reads rates where they lie
+
+    @torch.no_grad()
+    def __call__(self, rate: float, share: float) -> None:
+        """Step at a learning rate; the average takes a share of the way to the weights."""
+        self.share.fill_(share)
+        for group in self._groups():
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate * group["pace"])
+            else:
+                group["lr"] = rate * group["pace"]
+        if not self.share.is_cuda or self.done < WARM:
+            self._step()
+        else:
+            if self.graph is None:
+                self.graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(self.graph):
+                    self._step()
+            self.graph.replay()
+        self.done += 1
+
+    def _step(self) -> None:
+        torch.nn.utils.clip_grad_norm_(self.params, 1.0)
+        for optimizer in self.optimizers:
+            optimizer.step()
+        apart = torch._foreach_sub(self.weights, self.average)
+        torch._foreach_mul_(apart, self.share)
+        torch._foreach_add_(self.average, apart)
+
+    def _groups(self) -> list[dict[str, Any]]:
+        return [group for optimizer in self.optimizers for group in optimizer.param_groups]
 
 
 def orthogonal(matrices: Tensor, steps: int = 5) -> Tensor:
