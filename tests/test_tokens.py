@@ -9,7 +9,7 @@ from PIL import Image
 from homunculus import CellTree, InputError, Selection, allocate, list_allocators
 from homunculus.image import pad_to_cells
 from homunculus.pyramid import gaussian
-from homunculus.tokens import at_scale, patches, reconstruct
+from homunculus.tokens import at_once, at_scale, patches, reconstruct
 
 
 def noise(*shape: int) -> torch.Tensor:
@@ -36,6 +36,27 @@ def test_patches_of_a_row_with_fewer_cells_end_in_zeros():
     levels = gaussian(noise(2, 3, 320, 320), bucket.levels)
     out = patches(levels, selection)
     assert (out[0, 4:] == 0).all() and (out[1] > 0).any(dim=(1, 2, 3)).all()
+
+
+@pytest.mark.parametrize("name", [name for name in list_allocators() if name != "uniform"])
+def test_patches_at_once_are_those_level_by_level(name):
+    images = torch.randint(0, 256, (3, 3, 203, 331), dtype=torch.uint8, generator=torch.Generator().manual_seed(2))
+    tree = CellTree(203, 331)
+    selection = allocate(name, tree, torch.rand(3, tree.size, generator=torch.Generator().manual_seed(3)), 40)
+    levels = gaussian(images, tree.levels)
+    if selection.indices is not None:
+        assert torch.equal(at_once(levels, selection), patches(levels, selection))
+    with pytest.raises(InputError, match="levels"):
+        at_once(levels[:1], allocate("dag", tree, torch.rand(3, tree.size), 16))
+
+
+def test_patches_at_once_of_a_padded_batch_repeat_each_image_s_own_edge():
+    sizes = ((70, 100), (96, 64))
+    tree = CellTree.bucket(sizes)
+    images = torch.randint(0, 256, (2, 3, tree.height, tree.width), dtype=torch.uint8)
+    selection = allocate("dag", tree, torch.rand(2, tree.size), 12)
+    levels = gaussian(images, tree.levels)
+    assert torch.equal(at_once(levels, selection), patches(levels, selection))
 
 
 def test_patches_refuse_what_does_not_belong_together():

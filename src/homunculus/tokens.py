@@ -18,7 +18,8 @@ UNKNOWN = 127.0  # grey of what a selection knows nothing about
 def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
     """The pixels of every chosen cell at its own level: levels of [B, C, h, w] -> [B, K, C, cell, cell].
 
-    One gather per level, which touches only the chosen pixels (on a GPU one gather in all). A cell that its image only partly fills repeats the
+    One gather per level (on a GPU one in all), which touches only the chosen pixels. A cell that its image only partly
+    fills repeats the
     image's edge. Cells off the tree (`uniform`, off-grid points) are sampled from the image at their fractional scale.
     Places that a row does not have (`mask` False) are zero.
     """

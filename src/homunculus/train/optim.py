@@ -64,7 +64,8 @@ class Update:
         self.weights, self.average, self.optimizers = weights, average, optimizers
         self.params = [p for o in optimizers for group in o.param_groups for p in group["params"]]
         self.share = torch.zeros((), device=self.params[0].device)
-        self.done, self.graph = 0, None
+        self.warm, self.done = WARM, 0
+        self.graph: torch.cuda.CUDAGraph | None = None
         for group in self._groups() if self.share.is_cuda else ():
             group["lr"] = torch.zeros_like(self.share)  # a graph reads rates where they lie
 
@@ -77,7 +78,7 @@ class Update:
                 group["lr"].fill_(rate * group["pace"])
             else:
                 group["lr"] = rate * group["pace"]
-        if not self.share.is_cuda or self.done < WARM:
+        if not self.share.is_cuda or self.done < self.warm:
             self._step()
         else:
             if self.graph is None:
