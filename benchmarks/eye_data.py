@@ -21,6 +21,7 @@ from torch import Tensor
 
 from homunculus import CellTree, Eye, Selection, allocate, load_image
 from homunculus import fixation as looking
+from homunculus.eval.metrics import edits, ratio, resamples
 from homunculus.relevance import Scene, opponent, query, relevance_of
 
 BOXES = {"sroie": "answer_boxes", "funsd": "answer_boxes", "docvqa": "answer_boxes_ocr"}  # the key of each set
@@ -243,31 +244,6 @@ def overlaps(selection: Selection, tree: CellTree, pairs: Sequence[tuple[int, in
 
 
 # ---- figures ------------------------------------------------------------------------------------------------------
-
-
-def resamples(pages: int, times: int = 1000) -> np.ndarray:
-    """How often each page is drawn in each resample, always the same. [times, pages]"""
-    return np.random.default_rng(0).multinomial(pages, np.full(pages, 1 / pages), size=times)
-
-
-def ratio(values: Sequence[float], counts: Sequence[float], draws: np.ndarray) -> dict[str, float]:
-    """Sum of a page's values over sum of its counts, with the 95 % interval over resampled pages."""
-    v, n = np.asarray(values, dtype=np.float64), np.asarray(counts, dtype=np.float64)
-    total = draws @ n
-    spread = (draws @ v)[total > 0] / total[total > 0]
-    low, high = np.quantile(spread, (0.025, 0.975))
-    return {"value": float(v.sum() / n.sum()), "low": float(low), "high": float(high)}
-
-
-def edits(one: str, other: str) -> int:
-    """Fewest insertions, deletions and replacements that turn one text into the other."""
-    before = list(range(len(other) + 1))
-    for i, a in enumerate(one, start=1):
-        now = [i]
-        for j, b in enumerate(other, start=1):
-            now.append(min(before[j] + 1, now[-1] + 1, before[j - 1] + (a != b)))
-        before = now
-    return before[-1]
 
 
 def compare(truth: str, read: str) -> dict[str, float]:

@@ -170,10 +170,9 @@ def plan_of(args: argparse.Namespace) -> tuple[Sources, dict[str, Recipe]]:
     if args.config is None:
         return Sources(workers=os.cpu_count() or 1), {"built-in": Recipe(1, [CANVAS])}
     plan = read_plan(args.config)
-    recipes = {name: recipe for name in ("encoder", "scout") if (recipe := getattr(plan, name))}
-    if not recipes:
-        raise InputError(f"{args.config} has no section [encoder] or [scout]")
-    return replace(plan.sources, scans=[]), recipes
+    if not plan.recipes:
+        raise InputError(f"{args.config} has no recipe")
+    return replace(plan.sources, scans=[]), plan.recipes
 
 
 def arguments(words: list[str] | None) -> argparse.Namespace:

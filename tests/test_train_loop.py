@@ -299,7 +299,7 @@ def test_a_killed_run_goes_on_where_it_was_saved(tmp_path):
     saved = torch.load(out / "scout" / "state.pt", weights_only=True)["step"]
     assert 0 < saved <= done[-1] and done == list(range(1, done[-1] + 1))
     steps = done[-1] + 5
-    recipe = read_plan(plan, steps=steps).scout
+    recipe = read_plan(plan, steps=steps).recipes["scout"]
     trainer = Trainer("scout", recipe, Pages(Sources(), CPU), out / "scout")
     assert trainer.step == saved
     trainer.run()
@@ -312,7 +312,7 @@ def test_a_killed_run_goes_on_where_it_was_saved(tmp_path):
 
 
 def test_a_run_taken_up_again_has_all_that_it_had(tmp_path):
-    recipe, pages = read_plan(SMOKE, steps=5, log_every=1).scout, Pages(Sources(), CPU)
+    recipe, pages = read_plan(SMOKE, steps=5, log_every=1).recipes["scout"], Pages(Sources(), CPU)
     first = Trainer("scout", recipe, pages, tmp_path)
     for until in (0, 0, 0, 0):
         first.run(until)
@@ -334,7 +334,7 @@ def test_a_run_taken_up_again_has_all_that_it_had(tmp_path):
 
 
 def test_a_batch_is_the_same_whichever_process_makes_it():
-    recipe, atlas = read_plan(SMOKE).scout, font()[0]
+    recipe, atlas = read_plan(SMOKE).recipes["scout"], font()[0]
     streams = [Stream(recipe, atlas, Texts.builtin(seed), None, first) for seed, first in ((0, 0), (1, 2))]
     batches = iter(streams[0])
     later = [next(batches) for _ in range(3)][2]
@@ -412,7 +412,7 @@ def test_shipped_weights_are_int8_with_hashes_and_load(homunculus, tmp_path):
 
 
 def test_shipping_a_run_that_holds_no_weights_says_so(homunculus, tmp_path):
-    assert "there are no last.safetensors" in said(homunculus("train", "ship", tmp_path, tmp_path / "out"))
+    assert "there is no last.safetensors" in said(homunculus("train", "ship", tmp_path, tmp_path / "out"))
 
 
 SEVERAL = """

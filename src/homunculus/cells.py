@@ -375,6 +375,19 @@ class Selection:
             self.cell,
         )
 
+    def take(self, order: Tensor) -> Selection:
+        """The same cells in another order, or some of them: order [B, n] of places in each row."""
+        indices = None if self.indices is None else self.indices.gather(1, order)
+        boxes = self.boxes.gather(1, order[..., None].expand(-1, -1, 4))
+        levels, mask = self.levels.gather(1, order), self.mask.gather(1, order)
+        return Selection(boxes, levels, indices, mask, self.sizes, self.cell)
+
+    def in_rows(self) -> Selection:
+        """The cells as one reads: by their upper edge, then from left to right; missing ones last."""
+        x, y = self.boxes[..., 0], self.boxes[..., 1]
+        far = torch.where(self.mask, y * (self.boxes[..., 2].max() + 1) + x, torch.iinfo(torch.int64).max >> 1)
+        return self.take(far.argsort(dim=1, stable=True))
+
     def coverage(self) -> Tensor:
         """Share of each image's pixels that lie in at least one chosen cell. float64 [B]"""
         shares = [_union(self.boxes[b][self.mask[b]]) / self.sizes[b].prod() for b in range(len(self))]

@@ -205,8 +205,15 @@ class Eye:
     def _look(self, pixels: Tensor, question: object, fixation: Fixation, fixations: int) -> Glance:
         if not isinstance(question, str):
             raise InputError(f"a question must be text, got {question!r}")
-        tree = CellTree(pixels.shape[1], pixels.shape[2], self.cell, self.levels)
-        scene = Scene(pixels[None], tree)
+        return self.look_at(self.scene(pixels), question, fixation, fixations)
+
+    def scene(self, pixels: Tensor) -> Scene:
+        """An image uint8 [3, H, W] ready to be looked at; what is worked out about it serves all later looks."""
+        return Scene(pixels[None], CellTree(pixels.shape[1], pixels.shape[2], self.cell, self.levels))
+
+    def look_at(self, scene: Scene, question: str, fixation: Fixation = None, fixations: int = 1) -> Glance:
+        """`look` at an image that was made ready before."""
+        tree = scene.tree
         relevance = relevance_of(self.relevance, scene, [question], self._scout(question))
         places = self._fixate(scene, relevance, question, fixation, fixations)
         selection = allocate(

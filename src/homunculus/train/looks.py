@@ -10,8 +10,8 @@ from torch import Tensor
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 
+NEAREST = {"nearest": 8}
 RULES = {  # how often each is drawn
-    "nearest": 8,
     "foveated": 5,
     "dag": 3,
     "uniform": 1,
@@ -31,9 +31,15 @@ def drawn_budget(rng: random.Random, most: int) -> int:
     return rng.choices(fitting, [BUDGETS.get(budget, 1) for budget in fitting])[0]
 
 
+def drawn_rule(rng: random.Random, more: dict[str, int] | None = None) -> str:
+    """The name of an allocator, or of one more way."""
+    rules = RULES | (more or {})
+    return rng.choices(list(rules), list(rules.values()))[0]
+
+
 def drawn_look(tree: CellTree, fixation: Tensor, budget: int, rng: random.Random) -> Selection:
     """A selection for each page by a rule drawn for the batch: fixation [B, 2] in pixels."""
-    rule = rng.choices(list(RULES), list(RULES.values()))[0]
+    rule = drawn_rule(rng, NEAREST)
     if rule == "nearest":
         level = rng.choices((0, 1, 2), (8, 2, 1))[0]
         return nearest(tree, fixation, min(level, tree.levels - 1), budget)
@@ -46,15 +52,7 @@ def padded(selection: Selection, count: int) -> Selection:
     if have >= count:
         return selection
     again = torch.arange(count, device=selection.mask.device) % have
-    indices = None if selection.indices is None else selection.indices[:, again]
-    return Selection(
-        selection.boxes[:, again],
-        selection.levels[:, again],
-        indices,
-        selection.mask[:, again],
-        selection.sizes,
-        selection.cell,
-    )
+    return selection.take(again.expand(len(selection), -1))
 
 
 def nearest(tree: CellTree, points: Tensor, level: int, count: int) -> Selection:

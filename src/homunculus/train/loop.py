@@ -13,11 +13,12 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -26,27 +27,24 @@ from torch import Tensor, nn
 
 from homunculus.errors import InputError
 from homunculus.files import replacing
-from homunculus.reader.blocks import Block, LocalBlock
-from homunculus.reader.encoder import Encoder
-from homunculus.reader.scout import Join, Scout
-from homunculus.reader.weights import load, save
+from homunculus.reader.language import Language, load_language
+from homunculus.reader.weights import save
+from homunculus.train.answering import Joint, ReaderTask
 from homunculus.train.atlas import Atlas
 from homunculus.train.draw import Glyphs
-from homunculus.train.losses import EncoderTask, Losses, ScoutTask
 from homunculus.train.optim import Muon, Update
 from homunculus.train.pages import Draft, Sheets, draw, to
 from homunculus.train.plot import plot
 from homunculus.train.recipe import Recipe, Sources
 from homunculus.train.scans import Placed, Scans, photos
 from homunculus.train.stream import Stream
+from homunculus.train.tasks import MAIN, task_of
 from homunculus.train.text import Texts
-from homunculus.train.work import FIGURES, LAYERS, Work
+from homunculus.train.work import FIGURES, LAYERS, Losses, Work
 
-TASKS: dict[str, Callable[[Recipe], EncoderTask | ScoutTask]] = {
-    "encoder": lambda recipe: EncoderTask(Encoder(**recipe.sizes), seed=recipe.seed),
-    "scout": lambda recipe: ScoutTask(Scout(**recipe.sizes)),
-}
-COMPILED = {"encoder": (Block,), "scout": (LocalBlock, Join)}  # layers whose shapes vary little
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
 HELD_BATCHES = 6
 
 
@@ -61,6 +59,12 @@ class Pages:
         self.held = Scans(folders, device, held=True) if folders else None
         self.photos = photos(Path(sources.photos)).to(device) if sources.photos else None
         self.glyphs, self.device = Glyphs.of(self.atlas, device), device
+        self.named = sources.language
+
+    @cached_property
+    def language(self) -> Language:
+        """The language model, loaded when first needed."""
+        return load_language(self.named or None, self.device)
 
     def sheets(self, batch: Draft | Placed, hard: float = 1.0, held: bool = False) -> Sheets:
         """A laid-out batch as pixels and labels on the device."""
@@ -82,14 +86,9 @@ class Trainer:
         self.rank, self.world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
         device = pages.device
         torch.manual_seed(recipe.seed + self.rank)
-        try:
-            self.task = TASKS[name](recipe).to(device)
-        except TypeError as error:
-            raise InputError(f"{name}.sizes does not fit the network: {error}") from error
+        self.task = task_of(name, recipe, pages, start)
         self.model: nn.Module = self.task.model
-        if start is not None:
-            load(self.model, start)
-        self.work = Work(self.task, device.type == "cuda", self.world, COMPILED[name] if recipe.compile else ())
+        self.work = Work(self.task, device.type == "cuda", self.world, recipe.compile)
         self.average = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
         self.tensors = list(self.model.state_dict().values())
         self.optimizers = _optimizers(self.model, recipe)
@@ -110,7 +109,9 @@ class Trainer:
         self.began = began = saved = time.monotonic()
         if self._part() >= 1:
             return  # done already
-        stream = Stream(recipe, self.pages.atlas, self.pages.texts, self.pages.scans, self._first(), self.world)
+        stream = Stream(
+            recipe, self.pages.atlas, self.pages.texts, self.pages.scans, self._first(), self.world, self._tokenizer()
+        )
         batches = stream.loader(self.workers)
         figures = TextColumn("{task.fields[note]}")
         columns = (TextColumn(self.name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), figures)
@@ -135,6 +136,9 @@ class Trainer:
                 if over:
                     break
         self.seconds += time.monotonic() - began
+
+    def _tokenizer(self) -> Tokenizer | None:
+        return self.pages.language.tokenizer if isinstance(self.task, ReaderTask) else None
 
     def _agreed(self, wish: bool) -> bool:
         """Whether any process wishes it: clocks differ, and nobody may wait for one that has stopped."""
@@ -199,14 +203,22 @@ class Trainer:
         with self._averaged():
             for n in range(HELD_BATCHES):
                 canvas = recipe.canvases[n % len(recipe.canvases)]
-                placed = held.draft(canvas.batch, (canvas.height, canvas.width), random.Random(n), crops=recipe.crops)
+                placed = held.draft(
+                    canvas.batch,
+                    (canvas.height, canvas.width),
+                    random.Random(n),
+                    asks=recipe.asks,
+                    crops=recipe.crops,
+                    aloud=recipe.aloud,
+                    tokenizer=self._tokenizer(),
+                )
                 for name, value in self.work.losses(self.task.prepare(self.pages.sheets(placed, held=True))).items():
                     total.setdefault(f"held_{name}", []).append(float(value))
         torch.set_rng_state(state)
         self.task.rng.setstate(lots)
         means = {name: sum(values) / len(values) for name, values in total.items()}
         self._write({"step": self.step} | means)
-        main = means["held_read" if self.name == "encoder" else "held_find"]
+        main = means[f"held_{MAIN.get(self.name, 'answer')}"]
         if main < self.best and self.rank == 0:
             self.best = main
             self._weights("best")
@@ -265,6 +277,7 @@ class Trainer:
     def _weights(self, which: str) -> None:
         """Write the averaged weights in full precision."""
         header = {"network": self.name, "sizes": self.recipe.sizes, "step": self.step, "recipe": asdict(self.recipe)}
+        header |= self.task.about
         with self._averaged():
             save(self.model, self.out / f"{which}.safetensors", header, int8=False)
 
@@ -281,18 +294,19 @@ def _optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]
     """Muon for the matrices inside layers and AdamW for the rest, or AdamW for all."""
     fast = next(model.parameters()).is_cuda
     inside = {id(p) for m in model.modules() if isinstance(m, LAYERS) for p in m.parameters() if p.ndim == 2}
-    matrices = [p for p in model.parameters() if id(p) in inside and recipe.optimizer == "muon"]
-    rest = [p for p in model.parameters() if not (id(p) in inside and recipe.optimizer == "muon")]
-    decayed = [p for p in rest if p.ndim >= 2]
-    plain: list[Tensor] = [p for p in rest if p.ndim < 2]
-    groups = [
-        {"params": decayed, "weight_decay": recipe.weight_decay, "pace": 1.0},
-        {"params": plain, "weight_decay": 0.0, "pace": 1.0},
-    ]
-    adam = torch.optim.AdamW(groups, lr=recipe.lr, betas=(0.9, 0.98), fused=fast, capturable=fast)
-    if not matrices:
-        return [adam]
-    return [Muon([{"params": matrices, "pace": 1.5}], recipe.lr, recipe.weight_decay), adam]
+    inside = inside if recipe.optimizer == "muon" else set()
+    matrices: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    for part in (model.bridge, model.encoder) if isinstance(model, Joint) else (model,):
+        pace = recipe.encoder if isinstance(model, Joint) and part is model.encoder else 1.0
+        learned = [p for p in part.parameters() if p.requires_grad]
+        rest = [p for p in learned if id(p) not in inside]
+        matrices.append({"params": [p for p in learned if id(p) in inside], "pace": 1.5 * pace})
+        others.append({"params": [p for p in rest if p.ndim >= 2], "weight_decay": recipe.weight_decay, "pace": pace})
+        others.append({"params": [p for p in rest if p.ndim < 2], "weight_decay": 0.0, "pace": pace})
+    matrices, others = ([group for group in groups if group["params"]] for groups in (matrices, others))
+    adam = torch.optim.AdamW(others, lr=recipe.lr, betas=(0.9, 0.98), fused=fast, capturable=fast)
+    return [Muon(matrices, recipe.lr, recipe.weight_decay), adam] if matrices else [adam]
 
 
 def set_up(device: str) -> torch.device:

@@ -17,6 +17,7 @@ from homunculus.reader.letters import BLANK, END
 from homunculus.reader.scout import STRIDE, Scout, grid_of, small_copy
 from homunculus.train.looks import drawn_budget, drawn_look, padded
 from homunculus.train.pages import Labels, Sheets
+from homunculus.train.work import Losses, Task
 
 CELL = 32
 LEGIBLE = 7.5  # pixels per em from which a letter can be read
@@ -25,11 +26,11 @@ IGNORE = -1
 BLANK_WEIGHT = 0.15  # most slots are blank
 SHORT, LONG = (16, 12), (65, 6)  # letters, and how many texts of a page are read, for words and for lines
 TOKENS = 400  # about how many tokens a page is given in training
-Losses = dict[str, Tensor]
 
 
 @cache
-def _tree(height: int, width: int, device: torch.device) -> CellTree:
+def tree_of(height: int, width: int, device: torch.device) -> CellTree:
+    """The tree of a canvas, made once."""
     return CellTree(height, width, CELL).to(device)
 
 
@@ -86,33 +87,42 @@ def legible(labels: Labels, selection: Selection) -> Tensor:
     return fine & (length > 0) & (labels.ems >= LEGIBLE)
 
 
-class EncoderTask(nn.Module):
+class EncoderTask(Task):
     """Reading: dense characters of every chosen cell, and words and lines at points.
 
     `prepare` looks at the pages and makes tensors of few different shapes; `forward` takes them to losses.
     """
 
+    model: Encoder
+
     def __init__(self, encoder: Encoder, seed: int = 0) -> None:
         super().__init__()
         self.model, self.rng = encoder, random.Random(seed)
+
+    def heavy(self) -> list[nn.Module]:
+        """Layers worth compiling."""
+        return list(self.model.blocks)
 
     @torch.no_grad()
     def prepare(self, sheets: Sheets) -> list[Tensor]:
         """One look at each page by a way drawn by lot: patches, places, slots and a reading lesson."""
         B, _, H, W = sheets.pixels.shape
-        tree = _tree(H, W, sheets.pixels.device)
+        tree = tree_of(H, W, sheets.pixels.device)
         budget = drawn_budget(self.rng, math.prod(tree.shapes[0]))
         rows = max(1, min(B, B * TOKENS // budget))  # fewer pages where each is looked at closely
         labels = sheets.labels.first(rows)
         selection = padded(drawn_look(tree, self._fixation(labels, H, W), budget, self.rng), budget)
         patches = tokens.patches([level[:rows] for level in sheets.levels], selection)
         slots = slots_of(labels, selection, (H, W), tree.levels)
-        return [patches, positions.coordinates(selection), slots, *self._lesson(labels, selection)]
+        return [patches, positions.coordinates(selection), slots, *self.lesson(labels, selection)]
 
     def forward(self, patches: Tensor, places: Tensor, slots: Tensor, *lesson: Tensor) -> Losses:
         """Losses of what `prepare` made."""
+        return self.losses(self.model(patches, places), places, slots, *lesson)
+
+    def losses(self, x: Tensor, places: Tensor, slots: Tensor, *lesson: Tensor) -> Losses:
+        """Losses of the encoder's vectors x [B, K, width]."""
         before, gaze, after, way, moving = lesson
-        x = self.model(patches, places)
         logits, move = self.model.reading(x, places, before, gaze)
         each = F.cross_entropy(logits.flatten(0, 2).float(), after.flatten(), reduction="none")
         return {
@@ -131,7 +141,7 @@ class EncoderTask(nn.Module):
         middle = torch.where(box[:, 2:] > 0, (box[:, :2] + box[:, 2:]) / 2, size / 2)
         return torch.minimum((middle + 40 * torch.randn_like(middle)).clamp(min=0), size - 1.0)
 
-    def _lesson(self, labels: Labels, selection: Selection) -> list[Tensor]:
+    def lesson(self, labels: Labels, selection: Selection) -> list[Tensor]:
         """Texts to read: codes before and after each step [B, Q, T], gaze [B, Q, T, 2] and the way to go, in cells."""
         short = self.rng.random() < 0.7
         T, reads = SHORT if short else LONG
@@ -161,12 +171,18 @@ class EncoderTask(nn.Module):
         return [before, gaze / CELL, after, (centres - gaze) / CELL, moving]
 
 
-class ScoutTask(nn.Module):
+class ScoutTask(Task):
     """Finding: where the answers of questions lie, what people tend to ask about, and dense characters."""
+
+    model: Scout
 
     def __init__(self, scout: Scout, seed: int = 0) -> None:
         super().__init__()
         self.model, self.rng = scout, random.Random(seed)
+
+    def heavy(self) -> list[nn.Module]:
+        """Layers worth compiling."""
+        return [*self.model.layers, *self.model.joining]
 
     @torch.no_grad()
     def prepare(self, sheets: Sheets) -> list[Tensor]:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -24,13 +24,15 @@ from homunculus.reader.letters import BLANK, END, encode
 from homunculus.reader.scout import QUESTION
 from homunculus.train import draw as drawing
 from homunculus.train import wear as worn
+from homunculus.train.asks import Asks, about_layout, tokenised
 from homunculus.train.draw import Glyphs
 from homunculus.train.layouts import Layout
 
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
 LETTERS = 65  # longest line to read, its end included
-PARTS = 4  # boxes that an answer may consist of
 SCENIC = {"sign", "label", "card", "collage"}  # kinds that may stand on a photograph
-ASIDE = {"search"}  # sorts of question that say nothing about what people tend to ask
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 
@@ -44,7 +46,8 @@ class Labels:
         text [B, R, LETTERS] codes of words and lines with their end, blank behind; centres [B, R, LETTERS, 2] of those
         characters; line [B, R] False for words; read_boxes [B, R, 4]; ems [B, R] pixels per em, 0 where there is none;
         questions [B, Q, QUESTION] codes; answers [B, Q, PARTS, 4] boxes, empty ones for parts that are not there;
-        usual [B, U, 4] boxes that people tend to ask about, empty for none.
+        usual [B, U, 4] boxes that people tend to ask about, empty for none; for a language model also asked [B, Q, ASK]
+        and replies [B, Q, REPLY], the questions and their answers as its tokens.
     """
 
     letters: Tensor
@@ -57,6 +60,8 @@ class Labels:
     questions: Tensor
     answers: Tensor
     usual: Tensor
+    asked: Tensor | None = None
+    replies: Tensor | None = None
 
     @classmethod
     def of(
@@ -64,18 +69,23 @@ class Labels:
         letters: list[Array],
         dense: list[bool],
         reads: list[tuple[Array, ...]],
-        asks: list[tuple[list[str], Array, Array]],
+        asks: list[Asks],
+        tokenizer: Tokenizer | None = None,
     ) -> Labels:
-        """From one entry a page: letters [n, 5]; text, centres, line, boxes and ems; questions, answers and usual."""
+        """From one entry a page: letters [n, 5]; text, centres, line, boxes and ems; what is asked."""
         text, centres, line, boxes, ems = (torch.from_numpy(np.stack(part)) for part in zip(*reads, strict=True))
-        questions = torch.stack([encode(asked, QUESTION) for asked, _, _ in asks]).to(torch.uint8)
-        answers, usual = (torch.from_numpy(np.stack([row[i] for row in asks])) for i in (1, 2))
+        questions = torch.stack([encode(page.questions, QUESTION) for page in asks]).to(torch.uint8)
+        answers, usual = (
+            torch.from_numpy(np.stack(part)) for part in zip(*((a.answers, a.usual) for a in asks), strict=True)
+        )
+        said = tokenised(asks, tokenizer) if tokenizer else (None, None)
         known = torch.from_numpy(np.concatenate(letters))
-        return cls(known, torch.tensor(dense), text, centres, line, boxes, ems, questions, answers, usual)
+        return cls(known, torch.tensor(dense), text, centres, line, boxes, ems, questions, answers, usual, *said)
 
     def first(self, count: int) -> Labels:
         """The labels of the first pages alone."""
-        cut = {f.name: getattr(self, f.name)[:count] for f in fields(self) if f.name != "letters"}
+        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "letters"}
+        cut = {name: value[:count] for name, value in known.items() if value is not None}
         return replace(self, letters=self.letters[self.letters[:, 0] < count], **cut)
 
     def moved(self, matrix: Tensor) -> Labels:
@@ -129,8 +139,13 @@ class Draft:
         lines: int = 20,
         asks: int = 8,
         usual: int = 24,
+        aloud: float = 0.0,
+        tokenizer: Tokenizer | None = None,
     ) -> Draft:
-        """Pack layouts of one size, with so many words and lines to read and questions to answer of each."""
+        """Pack layouts of one size, with so many words and lines to read and questions to answer of each.
+
+        With a tokenizer the questions are for a language model, a share of them reading lessons.
+        """
         pages = [_prepare(layout, advance) for layout in layouts]
         glyphs = [_numbered(b, layout.glyphs[:, :6]) for b, layout in enumerate(layouts)]
         straight = [_as_fills(layout.strokes) for layout in layouts]
@@ -138,8 +153,8 @@ class Draft:
         strokes = [_numbered(b, straight[b][1]) for b in range(len(layouts))]
         letters = [_numbered(b, page) for b, page in enumerate(pages)]
         reads = [_reads(layout, page, rng, words, lines) for layout, page in zip(layouts, pages, strict=True)]
-        asked = [_asks(layout, rng, asks, usual) for layout in layouts]
-        labels = Labels.of(letters, [True] * len(layouts), reads, asked)
+        asked = [about_layout(layout, rng, asks, usual, aloud, tokenizer is not None) for layout in layouts]
+        labels = Labels.of(letters, [True] * len(layouts), reads, asked, tokenizer)
         parts = {"glyphs": glyphs, "fills": fills, "strokes": strokes}
         flat = {name: torch.from_numpy(np.concatenate(part)) for name, part in parts.items()}
         scenic = torch.tensor([layout.kind in SCENIC for layout in layouts])
@@ -312,26 +327,3 @@ def _reads(layout: Layout, letters: Array, rng: random.Random, words: int, lines
         else:
             text[row] = BLANK  # too long to be read in one go
     return text, centres, np.arange(words + lines) >= words, boxes, ems
-
-
-def _asks(layout: Layout, rng: random.Random, asks: int, usual: int) -> tuple[list[str], Array, Array]:
-    """Questions drawn at random, boxes of their answers [asks, PARTS, 4], boxes of what people ask about [usual, 4]."""
-    picked = rng.sample(layout.questions, min(asks, len(layout.questions)))
-    answers = np.zeros((asks, PARTS, 4), np.float32)
-    for row, (_, words, _) in enumerate(picked):
-        for part, box in enumerate(_by_line(layout, words)[:PARTS]):
-            answers[row, part] = box
-    common = [box for _, words, sort in layout.questions if sort not in ASIDE for box in _by_line(layout, words)]
-    boxes = np.zeros((usual, 4), np.float32)
-    for row, box in enumerate(rng.sample(common, min(usual, len(common)))):
-        boxes[row] = box
-    return [question for question, _, _ in picked] + [""] * (asks - len(picked)), answers, boxes
-
-
-def _by_line(layout: Layout, words: list[int]) -> list[Array]:
-    """One box for each line that the words of an answer stand in."""
-    lines: dict[int, list[int]] = {}
-    for word in words:
-        lines.setdefault(int(layout.word_lines[word]), []).append(word)
-    found = (layout.word_boxes[members] for members in lines.values())
-    return [np.concatenate((boxes[:, :2].min(0), boxes[:, 2:].max(0))) for boxes in found]

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from homunculus.errors import InputError
 
 T = TypeVar("T")
+EYE, STAGES = ("encoder", "scout"), ("align", "answer", "real")
+SECTIONS = (*EYE, *STAGES)
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class Sources:
     texts: str = ""
     scans: list[str] = field(default_factory=list)  # folders with questions.jsonl, words.jsonl, images/
     photos: str = ""  # a folder of photographs for backgrounds
+    language: str = ""  # folder or hub id of the language model; the one of the package unless told
     workers: int = 0  # processes that lay out pages
 
 
@@ -52,6 +55,10 @@ class Recipe:
     kinds: dict[str, float] = field(default_factory=dict)  # how often each kind of document is drawn
     hard: float = 1.0  # how worn drawn pages are
     looks: int = 1  # steps taken on each batch of pages
+    asks: int = 8  # questions about each page
+    aloud: float = 0.0  # share of them that are reading lessons (reader)
+    alone: float = 0.0  # share of lessons in which the scout looks for one question (reader)
+    encoder: float = 0.0  # how fast the encoder learns, as a share of lr; at 0 not at all (reader)
     ema: float = 0.999
     weights: dict[str, float] = field(default_factory=dict)  # of the losses; 1 unless named
     sizes: dict[str, int] = field(default_factory=dict)  # of the network, for small trials
@@ -66,8 +73,7 @@ class Plan:
     """A whole file: sources, and a recipe for each network that is trained."""
 
     sources: Sources
-    encoder: Recipe | None
-    scout: Recipe | None
+    recipes: dict[str, Recipe]
 
 
 def read_plan(path: Path, **changes: Any) -> Plan:
@@ -79,11 +85,11 @@ def read_plan(path: Path, **changes: Any) -> Plan:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is no TOML file: {error}") from error
-    unknown = raw.keys() - {"sources", "encoder", "scout"}
+    unknown = raw.keys() - {"sources", *SECTIONS}
     if unknown:
-        raise InputError(f"{path}: unknown section {sorted(unknown)[0]!r}; known: sources, encoder, scout")
-    recipes = {name: _recipe(path, name, raw[name] | changes) if name in raw else None for name in ("encoder", "scout")}
-    return Plan(_made(Sources, path, "sources", raw.get("sources", {})), **recipes)
+        raise InputError(f"{path}: unknown section {sorted(unknown)[0]!r}; known: sources, {', '.join(SECTIONS)}")
+    recipes = {name: _recipe(path, name, raw[name] | changes) for name in SECTIONS if name in raw}
+    return Plan(_made(Sources, path, "sources", raw.get("sources", {})), recipes)
 
 
 def _recipe(path: Path, name: str, entries: dict[str, Any]) -> Recipe:

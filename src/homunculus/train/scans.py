@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,9 +21,16 @@ from torch import Tensor
 from homunculus.errors import InputError
 from homunculus.reader.letters import BLANK, END, encode, plain
 from homunculus.train import wear as worn
-from homunculus.train.pages import LETTERS, PARTS, Array, Labels, Sheets, to_grid
+from homunculus.train.aloud import Line, Said, read_aloud
+from homunculus.train.asks import PARTS, Array, Asks
+from homunculus.train.pages import LETTERS, Labels, Sheets, to_grid
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 HELD = 12  # one page in so many is held back to see when to stop
+MOST = 24  # boxes of a page that people tend to ask about
+NOWHERE = np.array([[-9, -9, -8, -8]], np.float32)  # of an answer that stands at an unknown place: never seen
 NARROW, WIDE = set("iljtfrI.,:;'|!()[] "), set("mwMWQOGD@%&")
 SEARCHES = ("{}", "{}?", "Find '{}'", "Where is '{}'?", "Where does it say {}?", "Look for {}", 'Show me "{}"')
 
@@ -39,7 +46,8 @@ class Scan:
     line: Array  # [n]
     boxes: Array  # [n, 4]
     searches: list[tuple[str, Array]]
-    questions: list[tuple[str, Array]]
+    questions: list[Said]
+    lines: list[Line]
     dense: bool
 
 
@@ -81,6 +89,8 @@ class Scans:
         lines: int = 20,
         asks: int = 8,
         crops: bool = False,
+        aloud: float = 0.0,
+        tokenizer: Tokenizer | None = None,
     ) -> Placed:
         """Pages drawn by lot and where they lie on canvases, height x width: about their own size, large ones cut."""
         H, W = size
@@ -88,11 +98,16 @@ class Scans:
         picked = rng.choices(suited or range(len(self.pages)), k=count)
         places = [self._place(self.pages[i], H, W, crops, rng) for i in picked]
         rows = [
-            self._labels(b, self.pages[i], matrix.numpy(), H, W, words, lines, asks, rng)
+            self._labels(b, self.pages[i], matrix.numpy(), H, W, words, lines, rng)
             for b, (i, matrix) in enumerate(zip(picked, places, strict=True))
         ]
         dense = [self.pages[i].dense for i in picked]
-        labels = Labels.of([row[0] for row in rows], dense, [row[1] for row in rows], [row[2] for row in rows])
+        about = self._answered if tokenizer else self._found
+        asked = [
+            about(self.pages[i], matrix.numpy(), H, W, asks, aloud, rng)
+            for i, matrix in zip(picked, places, strict=True)
+        ]
+        labels = Labels.of([row[0] for row in rows], dense, [row[1] for row in rows], asked, tokenizer)
         return Placed(size, picked, torch.stack(places), labels)
 
     @torch.no_grad()
@@ -128,8 +143,8 @@ class Scans:
         return torch.cat((linear, offset[:, None]), 1)
 
     def _labels(
-        self, b: int, page: Scan, matrix: Array, H: int, W: int, words: int, lines: int, asks: int, rng: random.Random
-    ) -> tuple[Array, tuple[Array, ...], tuple[list[str], Array, Array]]:
+        self, b: int, page: Scan, matrix: Array, H: int, W: int, words: int, lines: int, rng: random.Random
+    ) -> tuple[Array, tuple[Array, ...]]:
         count = words + lines
         boxes = _moved(page.boxes, matrix)
         inside = np.flatnonzero(_inside(boxes, H, W) & (page.text[:, 0] != BLANK))
@@ -150,26 +165,33 @@ class Scans:
             codes = page.text[words_]
             there = (codes != BLANK) & (codes != END)
             letters = np.stack((np.full(codes.shape, b), codes, spots[..., 0], spots[..., 1], em), -1)[there]
-        reads = text, centres, line, read, ems
-        return letters.astype(np.float32), reads, self._asks(page, matrix, H, W, asks, rng)
+        return letters.astype(np.float32), (text, centres, line, read, ems)
 
-    def _asks(
-        self, page: Scan, matrix: Array, H: int, W: int, asks: int, rng: random.Random, most: int = 24
-    ) -> tuple[list[str], Array, Array]:
-        usual = np.zeros((most, 4), np.float32)
-        real = [(q, _moved(a, matrix)) for q, a in page.questions]
-        real = [(q, a) for q, a in real if _inside(a, H, W).all()]
-        for row, box in enumerate([box for _, boxes in real for box in boxes][:most]):
-            usual[row] = box
+    def _found(self, page: Scan, matrix: Array, H: int, W: int, asks: int, _: float, rng: random.Random) -> Asks:
+        """Questions whose answers can be pointed at, and words to look for."""
+        real = _on_canvas(page, matrix, H, W)
         picked = rng.sample(real, min(asks * 3 // 4, len(real)))
         for word, boxes in rng.sample(page.searches, min(2 * asks, len(page.searches))):
             boxes = _moved(boxes, matrix)
             if len(picked) < asks and _inside(boxes, H, W).all():
-                picked.append((rng.choice(SEARCHES).format(word), boxes))
-        answers = np.zeros((asks, PARTS, 4), np.float32)
-        for row, (_, boxes) in enumerate(picked):
-            answers[row, : min(PARTS, len(boxes))] = boxes[:PARTS]
-        return [q for q, _ in picked] + [""] * (asks - len(picked)), answers, usual
+                picked.append(Said(rng.choice(SEARCHES).format(word), boxes, word))
+        return Asks.of(picked, asks, [box for said in real for box in said.boxes], MOST)
+
+    def _answered(self, page: Scan, matrix: Array, H: int, W: int, asks: int, aloud: float, rng: random.Random) -> Asks:
+        """Questions to be answered, wherever the answer stands, and lines to be read aloud."""
+        lines = [Line(line.words, _moved(line.boxes, matrix)) for line in page.lines]
+        lessons = read_aloud([line for line in lines if _inside(line.boxes, H, W).all()], round(asks * aloud), rng)
+        real = _on_canvas(page, matrix, H, W)
+        nowhere = [Said(said.text, NOWHERE, said.answer) for said in page.questions if not len(said.boxes)]
+        known = [*real, *nowhere]
+        picked = rng.sample(known, min(asks - len(lessons), len(known)))
+        return Asks.of([*lessons, *picked], asks, [box for said in real for box in said.boxes], MOST)
+
+
+def _on_canvas(page: Scan, matrix: Array, H: int, W: int) -> list[Said]:
+    """The questions whose answers stand on the canvas, and where."""
+    moved = [Said(said.text, _moved(said.boxes, matrix), said.answer) for said in page.questions if len(said.boxes)]
+    return [said for said in moved if _inside(said.boxes, H, W).all()]
 
 
 def photos(folder: Path, count: int = 500, side: int = 512) -> Tensor:
@@ -229,8 +251,33 @@ def _scan(folder: Path, name: str, words: dict[str, Any], questions: list[dict[s
             centres[row, : len(t)] = _centres(t, box)
     boxes = np.stack([b for _, b, _ in reads]) if reads else np.zeros((0, 4), np.float32)
     line = np.array([l for _, _, l in reads], bool)
-    asked = [(plain(q["question"]), a) for q in questions if len(a := _answer(q))]
-    return Scan(name, pixels, text, centres, line, boxes, _searches(items), asked, single)
+    asked = [Said(plain(q["question"]), _answer(q), plain(str((q.get("answers") or [""])[0]))) for q in questions]
+    lines = [_line(t, b) for t, b in items] if not single else _rows_of(items)
+    return Scan(name, pixels, text, centres, line, boxes, _searches(items), asked, lines, single)
+
+
+def _line(text: str, box: Array) -> Line:
+    """A line of text in a box, with about where its words stand."""
+    ends = box[0] + np.concatenate(([0], _widths(text).cumsum())) * (box[2] - box[0])
+    words, boxes, at = text.split(" "), [], 0
+    for word in words:
+        boxes.append((ends[at], box[1], ends[min(at + len(word), len(ends) - 1)], box[3]))
+        at += len(word) + 1
+    return Line(words, np.array(boxes, np.float32))
+
+
+def _rows_of(items: list[tuple[str, Array]]) -> list[Line]:
+    """Words put together to lines: those that follow each other at one height."""
+    lines: list[list[tuple[str, Array]]] = []
+    for text, box in items:
+        last = lines[-1][-1][1] if lines else None
+        high = box[3] - box[1]
+        follows = last is not None and abs(last[1] - box[1]) < 0.5 * high and -0.5 * high < box[0] - last[2] < 2 * high
+        if follows:
+            lines[-1].append((text, box))
+        else:
+            lines.append([(text, box)])
+    return [Line([text for text, _ in line], np.stack([box for _, box in line])) for line in lines]
 
 
 def _level(text: str, box: Array) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
@@ -15,6 +16,9 @@ from homunculus.train.pages import Draft
 from homunculus.train.recipe import Canvas, Recipe
 from homunculus.train.scans import Placed, Scans
 from homunculus.train.text import Texts
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class Stream(IterableDataset[Draft | Placed]):
     scans: Scans | None
     first: int  # number of the first batch: a resumed run goes on with pages it has not seen
     stride: int = 1  # several GPUs take turns
+    tokenizer: Tokenizer | None = None  # of the language model that is to answer
 
     def __iter__(self) -> Iterator[Draft | Placed]:
         info = get_worker_info()
@@ -42,7 +47,15 @@ class Stream(IterableDataset[Draft | Placed]):
         rng = random.Random(f"{self.recipe.seed}/{n}")
         canvas = rng.choices(self.recipe.canvases, [c.weight for c in self.recipe.canvases])[0]
         if self.scans is not None and rng.random() < self._real(n):
-            return self.scans.draft(canvas.batch, (canvas.height, canvas.width), rng, crops=self.recipe.crops)
+            return self.scans.draft(
+                canvas.batch,
+                (canvas.height, canvas.width),
+                rng,
+                asks=self.recipe.asks,
+                crops=self.recipe.crops,
+                aloud=self.recipe.aloud,
+                tokenizer=self.tokenizer,
+            )
         return self.drawn(canvas, rng)
 
     def drawn(self, canvas: Canvas, rng: random.Random) -> Draft:
@@ -53,7 +66,9 @@ class Stream(IterableDataset[Draft | Placed]):
         weights = [*self.recipe.kinds.values()] or None
         drawn = rng.choices(kinds, weights, k=canvas.batch)
         pages = [lay_out(kind, canvas.height, canvas.width, self.texts, type_, rng) for kind in drawn]
-        return Draft.of(pages, type_.advance, rng)
+        return Draft.of(
+            pages, type_.advance, rng, asks=self.recipe.asks, aloud=self.recipe.aloud, tokenizer=self.tokenizer
+        )
 
     def _real(self, n: int) -> float:
         late = n // self.stride * self.recipe.looks >= self.recipe.steps * (1 - self.recipe.late)

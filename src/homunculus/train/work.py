@@ -7,7 +7,8 @@ replayed; meanwhile the CPU draws the next pages. Weights stay in float32, the w
 from __future__ import annotations
 
 import copy
-from typing import cast
+import random
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -17,10 +18,27 @@ from homunculus.reader.blocks import Block, LocalBlock
 from homunculus.reader.encoder import Step
 from homunculus.reader.replay import Key, capture
 from homunculus.reader.scout import Join
-from homunculus.train.losses import Losses
+from homunculus.train.pages import Sheets
 
+Losses = dict[str, Tensor]
 FIGURES = {"exact", "hit"}  # shown, not minimised
 LAYERS = (Block, LocalBlock, Join, Step)  # their matrices are Muon's
+
+
+class Task(nn.Module):
+    """What can be trained: it prepares lessons from sheets, and called with one it gives named losses."""
+
+    model: nn.Module
+    rng: random.Random
+    about: dict[str, Any] = {}  # what whoever loads the weights must know  # noqa: RUF012
+
+    def prepare(self, sheets: Sheets) -> list[Tensor]:
+        """What one step learns from, in tensors of few different shapes."""
+        raise NotImplementedError
+
+    def heavy(self) -> list[nn.Module]:
+        """Layers worth compiling."""
+        raise NotImplementedError
 
 
 class Work:
@@ -30,17 +48,16 @@ class Work:
         task: a module with a `model` that takes tensors to named losses.
         fast: bf16 copy and CUDA graphs.
         world: processes that share the batches; their gradients are averaged.
-        compiled: kinds of layers that are compiled where it is fast.
+        compiled: have torch compile the task's heavy layers where it is fast.
     """
 
-    def __init__(self, task: nn.Module, fast: bool, world: int = 1, compiled: tuple[type[nn.Module], ...] = ()) -> None:
+    def __init__(self, task: Task, fast: bool, world: int = 1, compiled: bool = False) -> None:
         self.task, self.fast, self.world = task, fast, world
         self.copy = copy.deepcopy(task).bfloat16() if fast else task
-        for module in self.copy.modules() if fast else ():
-            if isinstance(module, compiled):
-                module.compile(dynamic=True)
-        self.masters: list[Tensor] = list(task.parameters())
-        self.copies: list[Tensor] = list(self.copy.parameters())
+        for layer in self.copy.heavy() if fast and compiled else ():
+            layer.compile(dynamic=True)
+        self.masters: list[Tensor] = [p for p in task.parameters() if p.requires_grad]
+        self.copies: list[Tensor] = [p for p in self.copy.parameters() if p.requires_grad]
         self.graphs: dict[Key, tuple[torch.cuda.CUDAGraph, list[Tensor], Losses]] = {}
         self.pool = torch.cuda.graph_pool_handle() if fast else None
         for p in {*self.masters, *self.copies}:

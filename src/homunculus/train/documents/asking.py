@@ -1,50 +1,82 @@
-"""Questions that any page allows: where a text stands, and what stands where."""
+"""Questions that any page allows, where a text stands and what stands where; and the mix of all questions of a page."""
 
 from __future__ import annotations
 
 import random
+from itertools import zip_longest
 
 import numpy as np
 
 from homunculus.train.documents import wording
-from homunculus.train.documents.page import Layout
+from homunculus.train.documents.page import Layout, Pen, Question
+from homunculus.train.documents.presence import about_page
+from homunculus.train.documents.reasoning import NO, YES
+from homunculus.train.documents.worked import EXACT
 
 FEWEST, MOST = 16, 40
-Question = tuple[str, list[int], str]
+# Questions whose answer has to be worked out: so many at most for each one whose answer stands on the page.
+WORKED = {"absent": 0.078, "yesno": 0.105, "count": 0.105, "compare": 0.38}
+ALL = 2 / 3
+PINNED = set(EXACT.values())
 
 
-def complete(layout: Layout, noun: str, rng: random.Random) -> None:
-    """Bring the questions of a page to a good number and mix, without doubles and contradictions."""
+def complete(layout: Layout, pen: Pen) -> None:
+    """Bring the questions of a page to a good number and mix, without doubles and contradictions, all answered."""
+    rng, noun = pen.rng, pen.noun
     if not layout.lines:
         layout.questions = []
         return
-    own = distinct(layout.questions)
-    rng.shuffle(own)
-    own = own[: rng.randint(18, 26)]
-    wanted = min(MOST, max(FEWEST, len(own) + rng.randint(6, 12))) - len(own)
     page = "\n".join(layout.lines).lower()
+    own = distinct(layout.questions + about_page(layout, pen, page))
+    rng.shuffle(own)
+    plain = [question for question in own if question.sort not in WORKED]
+    plain.sort(key=lambda question: question.text not in PINNED)
+    plain = plain[: rng.randint(13, 17)]
+    wanted = max(FEWEST, len(plain) + rng.randint(5, 8)) - len(plain)
+    plain = distinct(plain + _anywhere(layout, page, wanted, noun, rng))
+    picked = plain + _worked([question for question in own if question.sort in WORKED], len(plain), rng)
+    said = layout.said
+    layout.questions = [Question(text, words, sort, answer or said(words)) for text, words, sort, answer in picked]
+
+
+def _anywhere(layout: Layout, page: str, wanted: int, noun: str, rng: random.Random) -> list[Question]:
+    """Up to so many questions that any page allows."""
     spans: list[int] = np.searchsorted(layout.word_lines, np.arange(len(layout.lines) + 1)).tolist()
-    more = corners(layout, noun, rng)
+    asked = corners(layout, spans, noun, rng)
     for _ in range(3 * wanted):
-        if len(more) >= wanted:
+        if len(asked) >= wanted:
             break
-        asked = rng.choice((search, search, search, beside, beside, stacked))(layout, page, spans, noun, rng)
-        if asked:
-            more.append(asked)
-    layout.questions = distinct(own + more[:wanted])
+        more = rng.choice((search, search, search, beside, beside, stacked))(layout, page, spans, noun, rng)
+        if more:
+            asked.append(more)
+    return asked[:wanted]
+
+
+def _worked(questions: list[Question], plain: int, rng: random.Random) -> list[Question]:
+    """Those to be worked out that a page keeps beside so many plain ones; as many yes as no, as far as there are."""
+    room = {sort: int(share * plain + rng.random()) for sort, share in WORKED.items()}
+    sides = [[asked for asked in questions if asked.answer == side] for side in (YES, NO)]
+    rng.shuffle(sides)
+    turns = [asked for both in zip_longest(*sides) for asked in both if asked]
+    kept = []
+    for asked in [asked for asked in questions if asked.sort != "yesno"] + turns:
+        if room[asked.sort]:
+            room[asked.sort] -= 1
+            kept.append(asked)
+    rng.shuffle(kept)
+    return kept[: min(int(ALL * plain), MOST - plain)]
 
 
 def distinct(questions: list[Question]) -> list[Question]:
     """Each question once; none that is too long, and none that has two answers."""
-    answers: dict[str, list[int]] = {}
-    kept: dict[str, Question] = {}
-    for question, words, sort in questions:
-        low = question.lower().strip(" ?")
-        if answers.setdefault(low, words) != words:
-            kept.pop(low, None)
-        elif len(question) <= wording.LONGEST:
-            kept[low] = (question, words, sort)
-    return list(kept.values())
+    seen: dict[str, Question] = {}
+    torn: set[str] = set()
+    for asked in questions:
+        low = asked.text.lower().strip(" ?")
+        first = seen.setdefault(low, asked)
+        if first is not asked and (first.words != asked.words or first.answer != asked.answer):
+            torn.add(low)
+    return [asked for low, asked in seen.items() if low not in torn and len(asked.text) <= wording.LONGEST]
 
 
 def search(layout: Layout, page: str, spans: list[int], noun: str, rng: random.Random) -> Question | None:
@@ -64,8 +96,9 @@ def search(layout: Layout, page: str, spans: list[int], noun: str, rng: random.R
     if len(core) < 3 or page.count(core) != 1:
         return None
     if name == "search" and first == start and end - start > 3 and rng.random() < 0.3:
-        return wording.phrase("starts", rng, noun, text=text), list(range(start, end)), "spatial"
-    return wording.phrase(name, rng, noun, text=text, low=text.lower()), list(range(first, last)), "search"
+        return Question(wording.phrase("starts", rng, noun, text=text), list(range(start, end)), "spatial", "")
+    asked = wording.phrase(name, rng, noun, text=text, low=text.lower())
+    return Question(asked, list(range(first, last)), "search", "")
 
 
 def beside(layout: Layout, page: str, spans: list[int], noun: str, rng: random.Random) -> Question | None:
@@ -78,7 +111,7 @@ def beside(layout: Layout, page: str, spans: list[int], noun: str, rng: random.R
     text = layout.words[word]
     if len(text) < 3 or page.count(text.lower()) != 1:
         return None
-    return wording.phrase("right" if step > 0 else "before", rng, noun, text=text), [other], "spatial"
+    return Question(wording.phrase("right" if step > 0 else "before", rng, noun, text=text), [other], "spatial", "")
 
 
 def stacked(layout: Layout, page: str, spans: list[int], noun: str, rng: random.Random) -> Question | None:
@@ -98,33 +131,45 @@ def stacked(layout: Layout, page: str, spans: list[int], noun: str, rng: random.
         return None
     found = int(order[0])
     words = list(range(spans[found], spans[found + 1]))
-    return wording.phrase("below" if below else "above", rng, noun, text=text), words, "spatial"
+    return Question(wording.phrase("below" if below else "above", rng, noun, text=text), words, "spatial", "")
 
 
-def corners(layout: Layout, noun: str, rng: random.Random) -> list[Question]:
+def corners(layout: Layout, spans: list[int], noun: str, rng: random.Random) -> list[Question]:
     """What stands at the top, at the bottom, in the corners, and in the largest letters."""
-    boxes, asked = layout.line_boxes, []
-    spans = np.searchsorted(layout.word_lines, np.arange(len(layout.lines) + 1))
+    boxes, asked = layout.line_boxes.tolist(), list[Question]()
 
     def put(name: str, line: int, **slots: str) -> None:
-        words = list(range(int(spans[line]), int(spans[line + 1])))
-        asked.append((wording.phrase(name, rng, noun, **slots), words, "spatial"))
+        words = list(range(spans[line], spans[line + 1]))
+        asked.append(Question(wording.phrase(name, rng, noun, **slots), words, "spatial", ""))
 
-    middle, tall = boxes[:, 1::2].mean(1), boxes[:, 3] - boxes[:, 1]
-    if rng.random() < 0.4 and (middle < boxes[middle.argmin(), 3]).sum() == 1:
-        put("top" if middle.min() < 0.1 * layout.height and rng.random() < 0.7 else "first_line", int(middle.argmin()))
-    if rng.random() < 0.4 and (middle > boxes[middle.argmax(), 1]).sum() == 1:
-        put(
-            "bottom" if middle.max() > 0.9 * layout.height and rng.random() < 0.7 else "last_line", int(middle.argmax())
-        )
-    if rng.random() < 0.3 and (tall > 0.85 * tall.max()).sum() == 1:
-        put("largest", int(tall.argmax()))
+    if rng.random() < 0.4:
+        middle = [y0 + y1 for _, y0, _, y1 in boxes]
+        first = middle.index(min(middle))
+        if sum(y < 2 * boxes[first][3] for y in middle) == 1:
+            put("top" if middle[first] < 0.2 * layout.height and rng.random() < 0.7 else "first_line", first)
+    if rng.random() < 0.4:
+        middle = [y0 + y1 for _, y0, _, y1 in boxes]
+        last = middle.index(max(middle))
+        if sum(y > 2 * boxes[last][1] for y in middle) == 1:
+            put("bottom" if middle[last] > 1.8 * layout.height and rng.random() < 0.7 else "last_line", last)
+    if rng.random() < 0.3:
+        tall = [y1 - y0 for _, y0, _, y1 in boxes]
+        most = max(tall)
+        if sum(size > 0.85 * most for size in tall) == 1:
+            put("largest", tall.index(most))
     place = rng.choice(("top left", "top right", "bottom left", "bottom right"))
-    x = boxes[:, 0] if "left" in place else layout.width - boxes[:, 2]
-    y = boxes[:, 1] if "top" in place else layout.height - boxes[:, 3]
-    away = x / layout.width + y / layout.height
-    order = np.argsort(away)
-    clear = len(order) < 2 or away[order[1]] - away[order[0]] > 0.03
-    if clear and x[order[0]] < 0.25 * layout.width and y[order[0]] < 0.15 * layout.height:
-        put("corner", int(order[0]), place=place)
+    line = _outmost(boxes, place, layout.height, layout.width)
+    if line >= 0:
+        put("corner", line, place=place)
     return asked
+
+
+def _outmost(boxes: list[list[float]], place: str, height: int, width: int) -> int:
+    """The line that stands in a corner of the page by itself, or -1."""
+    x = [box[0] if "left" in place else width - box[2] for box in boxes]
+    y = [box[1] if "top" in place else height - box[3] for box in boxes]
+    away = [right / width + down / height for right, down in zip(x, y, strict=True)]
+    order = sorted(away)
+    line = away.index(order[0])
+    clear = len(order) < 2 or order[1] - order[0] > 0.03
+    return line if clear and x[line] < 0.25 * width and y[line] < 0.15 * height else -1

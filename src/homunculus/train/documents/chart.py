@@ -5,89 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from homunculus.train.documents.data import UNITS, Data, draw_data, stranger
 from homunculus.train.documents.letter import body
-from homunculus.train.documents.page import NOTHING, Mark, Pen
-from homunculus.train.documents.parts import NTH
-
-MEASURES = (
-    "Revenue", "Sales", "Number of users", "Share", "Production", "Population", "Rate", "Price", "Value",
-    "Amount", "Percentage", "Exports", "Cases", "Spending", "Score", "Visitors", "Emissions", "Employees",
-    "Index",
-)  # fmt: skip
-UNITS = (
-    "in million U.S. dollars",
-    "in percent",
-    "in thousands",
-    "in millions",
-    "per capita",
-    "in tons",
-    "in billion euros",
-    "",
-)
-LEVELS = (
-    "Very good",
-    "Good",
-    "Fair",
-    "Poor",
-    "Very poor",
-    "Don't know",
-    "Approve",
-    "Disapprove",
-    "Often",
-    "Never",
-    "Sometimes",
-)
-
-
-@dataclass
-class Data:
-    """What a chart shows: values [series][category], as numbers and as they are written."""
-
-    thing: str
-    measure: str
-    categories: list[str]
-    series: list[str]
-    values: list[list[float]]
-    decimals: int
-    grouped: str
-
-    def shown(self, value: float) -> str:
-        """A value as the chart writes it."""
-        return f"{value:,.{self.decimals}f}".replace(",", self.grouped)
-
-    def top(self) -> float:
-        """A round number above all values."""
-        most = max(max(row) for row in self.values)
-        step = 10.0 ** math.floor(math.log10(most))
-        return next(step * factor for factor in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if step * factor >= most * 0.999)
-
-
-def draw_data(pen: Pen, series: int, most: int) -> Data:
-    """Made-up data of up to so many categories."""
-    rng, texts = pen.rng, pen.texts
-    count = rng.randint(max(3, most // 3), max(3, most))
-    way = rng.random()
-    if way < 0.4:
-        step, first = rng.choice((1, 1, 1, 2, 5)), rng.randint(1960, 2000)
-        thing, categories = "year", [str(first + index * step) for index in range(count)]
-    elif way < 0.5:
-        thing, categories = "option", rng.sample(LEVELS, min(count, len(LEVELS)))
-    else:
-        thing = rng.choice(("country", "product", "company", "city", "month", "department", "state"))
-        categories = list(dict.fromkeys(texts(thing) for _ in range(count)))
-    kinds = [rng.choice(("title", "word", "word", "product", "product", "country")) for _ in range(series)]
-    names = list(dict.fromkeys(texts(kind).capitalize() for kind in kinds))
-    scale, drift = 10.0 ** rng.uniform(0.5, 4), rng.uniform(0.3, 1)
-    values = []
-    for _ in names:
-        level, row = rng.uniform(0.3, 1), []
-        for _ in categories:
-            level = max(level * (1 + drift * rng.uniform(-0.45, 0.5)), 0.06 + 0.05 * rng.random())
-            row.append(level * scale)
-        values.append(row)
-    decimals = 0 if scale > 300 and rng.random() < 0.7 else rng.choice((1, 2) if scale < 3000 else (0, 1))
-    values = [[round(value, decimals) for value in row] for row in values]
-    return Data(thing, rng.choice(MEASURES), categories, names, values, decimals, rng.choice(("", ",", ",", " ")))
+from homunculus.train.documents.page import LEAST, NOTHING, Mark, Pen
+from homunculus.train.documents.parts import NTH, after_label
+from homunculus.train.documents.reasoning import Series, compare, count, plural, read_off
 
 
 @dataclass
@@ -127,7 +49,7 @@ def framed(
         text = rng.choice(("Source: ", "Source: ", "Data: ", "SOURCE: ")) + pen.texts("company")
         align, x = rng.choice((("left", left), ("right", right)))
         mark = pen.write(text, x, low - size, size * 0.85, align=align)
-        pen.ask("source", "source", mark)
+        pen.ask("source", "source", after_label(mark, "Source:"))
         low -= 1.5 * size
     below = rng.random() < 0.5
     entries: list[Mark] = []
@@ -217,8 +139,10 @@ def ticks(pen: Pen, plot: Plot, data: Data, lying: bool = False) -> float:
     return top
 
 
-def asked(pen: Pen, data: Data, names: list[Mark], series: list[Mark], values: list[list[Mark]], shape: str) -> None:
-    """Questions about values and about the largest and smallest."""
+def asked(
+    pen: Pen, data: Data, names: list[Mark], series: list[Mark], values: list[list[Mark]], shape: str, end: float = 0.0
+) -> None:
+    """Questions about values, and what can be worked out from them; `end` is the last value of the axis, if any."""
     rng, measure = pen.rng, data.measure.lower()
     for row, marks in enumerate(values):
         for column, mark in enumerate(marks):
@@ -235,15 +159,48 @@ def asked(pen: Pen, data: Data, names: list[Mark], series: list[Mark], values: l
     for nth, mark in zip(NTH[:6], names, strict=False):
         if mark and rng.random() < 0.3:
             pen.ask("chart", "nth_category", mark, nth=nth, thing=data.thing)
-    if len(values) > 1:
+    if end:
+        read(pen, data, names, series, values, end)
+    other = stranger(pen, data)
+    pen.strangers.append(("chart_value", other, {"category": other, "measure": measure}))
+    compared(pen, data, names, series, values, shape, end)
+
+
+def read(pen: Pen, data: Data, names: list[Mark], series: list[Mark], values: list[list[Mark]], end: float) -> None:
+    """A few values that are not printed, as read off the axis."""
+    places = [(row, column) for row, marks in enumerate(values) for column, mark in enumerate(marks) if not mark]
+    for row, column in pen.rng.sample(places, min(len(places), 5)):
+        name, answer = names[column], read_off(data.values[row][column], end)
+        if len(values) == 1 and name:
+            slots = {"category": name.text, "measure": data.measure.lower()}
+            pen.reply("chart", "chart_value", answer, name, **slots)
+        elif name and row < len(series) and series[row]:
+            pen.reply("chart", "chart_series", answer, name, series=series[row].text, category=name.text)
+
+
+def compared(
+    pen: Pen, data: Data, names: list[Mark], series: list[Mark], values: list[list[Mark]], shape: str, end: float
+) -> None:
+    """Comparisons along one series or across the series of one category, and how many there are."""
+    rng, gap, measure = pen.rng, 0.04 * (end or data.top()), data.measure.lower()
+    if len(values) == 1:
+        summed = shape == "slice"
+        compare(pen, Series("chart", data.thing, measure, names, data.values[0], values[0], data.decimals, "", shape,
+                            gap, summed=summed))  # fmt: skip
+        count(pen, plural(data.thing if all(names) and rng.random() < 0.4 else shape), len(names), names)
         return
-    only = data.values[0]
-    for extreme, best in (("highest", max(only)), ("lowest", min(only))):
-        if only.count(best) == 1:
-            at = only.index(best)
-            pen.ask("chart", extreme, names[at], thing=data.thing, measure=measure, shape=shape)
-            pen.ask("chart", extreme, names[at], thing=data.thing, measure=measure, shape=shape)
-            pen.ask("chart", f"{extreme}_value", values[0][at], measure=measure)
+    if len(series) < len(values):
+        return
+    row, column = rng.randrange(len(values)), rng.randrange(len(names))
+    group = rng.choice((" in {}", " for {}")).format(series[row].text)
+    compare(pen, Series("chart", data.thing, "value", names, data.values[row], values[row], data.decimals, group,
+                        shape, gap))  # fmt: skip
+    if names[column]:
+        group, across = f" in {names[column].text}", [numbers[column] for numbers in data.values]
+        marks = [line[column] for line in values]
+        compare(pen, Series("chart", "series", measure, series, across, marks, data.decimals, group, shape, gap))
+    things = "entries in the legend", "series", "lines in the chart" if shape == "point" else "colours of bars"
+    count(pen, rng.choice(things), len(series), series)
 
 
 def labels_below(pen: Pen, plot: Plot, data: Data, centres: list[float]) -> list[Mark]:
@@ -300,7 +257,7 @@ def standing(pen: Pen) -> None:
             top, middle = y - 1.1 * size, x0 + share * pitch / 2
             marks.append(pen.write(text, middle, top, size, align="center") if labelled and room else NOTHING)
         values.append(marks)
-    asked(pen, data, labels_below(pen, plot, data, centres), entries, values, "bar")
+    asked(pen, data, labels_below(pen, plot, data, centres), entries, values, "bar", end)
 
 
 def lying(pen: Pen) -> None:
@@ -313,7 +270,8 @@ def lying(pen: Pen) -> None:
     plot.x0 += widest + 0.6 * size
     plot.x1 -= 3.5 * size
     plot.y1 -= 1.5 * size
-    end = ticks(pen, plot, data, lying=True) if rng.random() < 0.7 else data.top()
+    scaled = rng.random() < 0.7
+    end = ticks(pen, plot, data, lying=True) if scaled else data.top()
     pitch = (plot.y1 - plot.y0) / len(data.categories)
     size = max(9.0, min(size, pitch * 0.8))
     share, names, marks = rng.uniform(0.5, 0.85), [], []
@@ -325,8 +283,10 @@ def lying(pen: Pen) -> None:
         names.append(
             pen.write(name, plot.x0 - 0.4 * size, y - 0.45 * size, size, align="right", limit=widest + 1, shrink=True)
         )
-        marks.append(pen.write(data.shown(value), x + 0.4 * size, y - 0.45 * size, size * 0.9))
-    asked(pen, data, names, [], [marks], "bar")
+        x, text = x + 0.4 * size, data.shown(value)
+        room = pen.measure(text, max(size * 0.9, LEAST)) < pen.width - 2 - x
+        marks.append(pen.write(text, x, y - 0.45 * size, size * 0.9) if room else NOTHING)
+    asked(pen, data, names, [], [marks], "bar", end if scaled else 0.0)
 
 
 def line_chart(pen: Pen) -> None:
@@ -351,7 +311,7 @@ def line_chart(pen: Pen) -> None:
                 pen.squeeze(data.shown(value), x, y - 1.4 * size, size, align="center") if labelled else NOTHING
             )
         values.append(marks)
-    asked(pen, data, labels_below(pen, plot, data, centres), entries, values, "point")
+    asked(pen, data, labels_below(pen, plot, data, centres), entries, values, "point", end)
 
 
 def pie_chart(pen: Pen) -> None:

@@ -6,7 +6,9 @@ from itertools import pairwise
 
 from homunculus.train.documents.page import NOTHING, Mark, Pen
 from homunculus.train.documents.parts import letterhead, running, scribble, stamp
-from homunculus.train.documents.table import grid
+from homunculus.train.documents.reasoning import LONG, claim, count, listed
+from homunculus.train.documents.table import Grid, grid
+from homunculus.train.documents.wording import bare
 
 OPTIONS = (
     ("Yes", "No"), ("Male", "Female"), ("New", "Renewal", "Change"), ("Approved", "Rejected"),
@@ -40,7 +42,7 @@ def form(pen: Pen) -> None:
     )  # fmt: skip
     pen.ask("title", "title", title)
     keys = Keys(pen)
-    habit = rng.choice((lined, boxed, columns, under))
+    habit, grids = rng.choice((lined, boxed, columns, under)), list[Grid]()
     for _ in range(rng.randint(1, 5)):
         if pen.full or pen.y + 5 * style.size > pen.bottom:
             break
@@ -51,10 +53,13 @@ def form(pen: Pen) -> None:
         if rng.random() < 0.4 and not pen.full:
             check_boxes(pen, keys)
         if rng.random() < 0.12 and not pen.full and pen.y + 8 * style.size < pen.bottom:
-            grid(pen, pen.left, pen.right - pen.left, rng.randint(2, 4), rng.randint(2, 6))
+            grids.append(grid(pen, pen.left, pen.right - pen.left, rng.randint(2, 4), rng.randint(2, 6)))
             pen.skip(0.6)
+    if len(grids) == 1:
+        grids[0].compared()
     if rng.random() < 0.5:
         signing(pen, keys)
+    keys.questions(not grids)
     if rng.random() < 0.25:
         stamp(pen)
     running(pen)
@@ -67,6 +72,8 @@ class Keys:
         self.pen, self.used = pen, set[str]()
         self.upper = pen.rng.random() < 0.4
         self.blank = pen.rng.choice((0.0, 0.1, 0.3))
+        self.filled, self.empty = list[Mark](), list[Mark]()  # labels
+        self.simple = True  # there is nothing but labels with their values
 
     def draw(self) -> tuple[str, str]:
         """A label and its value, which may be empty."""
@@ -80,6 +87,31 @@ class Keys:
         self.used.add(key.lower())
         value = "" if self.pen.rng.random() < self.blank else texts.value_for(key)
         return (key.upper() if self.upper else key), value
+
+    def put(self, label: Mark, values: list[Mark], times: int = 1) -> None:
+        """What was written at a label, and the question for it."""
+        values = [value for value in values if value]
+        if label and values:
+            self.pen.ask_key(label.text, values, times)
+        if label:
+            (self.filled if values else self.empty).append(label)
+
+    def questions(self, alone: bool) -> None:
+        """How many fields there are and which are filled in."""
+        pen = self.pen
+        listed(pen, sorted(self.filled + self.empty, key=lambda label: label.y0))
+        for _ in range(2):
+            truth = pen.rng.random() < 0.5
+            labels = self.filled if truth else self.empty
+            label = pen.rng.choice(labels) if labels else NOTHING
+            if label and len(label.text) <= LONG:
+                claim(pen, "is_filled", truth, label, key=bare(label.text))
+        total = len(self.filled) + len(self.empty)
+        if alone and self.simple and total <= 16:
+            count(pen, pen.rng.choice(("fields", "labelled fields")), total, self.filled + self.empty)
+            if self.empty:
+                count(pen, pen.rng.choice(("empty fields", "blank fields")), len(self.empty), self.empty)
+                count(pen, "filled fields", len(self.filled), self.filled)
 
 
 def section_bar(pen: Pen) -> None:
@@ -110,20 +142,19 @@ def lined(pen: Pen, keys: Keys) -> None:
         start = max(at, label.x1 + 0.6 * style.size)
         if ruled:
             pen.rule(start, top + 1.05 * style.size, pen.right, top + 1.05 * style.size, 1)
-        answer(pen, label, value, start, pen.right, 2)
+        answer(pen, keys, label, value, start, pen.right)
         pen.skip(gap)
 
 
-def answer(pen: Pen, label: Mark, value: str, x: float, right: float, most: int) -> None:
-    """The value of a label at the cursor, in at most so many lines, and the question for it."""
+def answer(pen: Pen, keys: Keys, label: Mark, value: str, x: float, right: float) -> None:
+    """The value of a label at the cursor, in at most two lines, and the question for it."""
     marks = []
-    for line in pen.wrap(value, right - x, font=pen.style.value)[:most]:
+    for line in pen.wrap(value, right - x, font=pen.style.value)[:2]:
         mark = pen.line(line, x, font=pen.style.value, limit=right - x)
         marks += [mark] if mark else []
     if not marks:
         pen.skip(1)
-    if label and marks:
-        pen.ask_key(label.text, marks, pen.rng.choice((1, 2)))
+    keys.put(label, marks, pen.rng.choice((1, 2)))
 
 
 def columns(pen: Pen, keys: Keys) -> None:
@@ -142,9 +173,7 @@ def columns(pen: Pen, keys: Keys) -> None:
             start = label.x1 + 0.5 * style.size if label else x
             if ruled:
                 pen.rule(start, top + 1.05 * style.size, right, top + 1.05 * style.size, 1)
-            mark = pen.write(value, start, top, font=style.value, limit=right - start, shrink=True)
-            if label and mark:
-                pen.ask_key(label.text, mark)
+            keys.put(label, [pen.write(value, start, top, font=style.value, limit=right - start, shrink=True)])
         pen.skip(1 + gap)
 
 
@@ -172,8 +201,7 @@ def boxed(pen: Pen, keys: Keys) -> None:
             mark = pen.write(
                 value, x, y, min(style.size, height - small * 1.3 - 4), style.value, limit=x1 - x - 4, shrink=True
             )
-            if mark:
-                pen.ask_key(label.text, mark)
+            keys.put(label, [mark])
         pen.y += height
     pen.y += 0.2 * style.size
 
@@ -205,17 +233,16 @@ def under(pen: Pen, keys: Keys) -> None:
             pen.rule(x0, low, right, low, 1)
             mark = pen.write(value, x0 + 4, pen.y, font=style.value, limit=right - x0 - 4, shrink=True)
             label = pen.write(key, x0 + 2, low + 2, small, limit=right - x0 - 2, shrink=True)
-            if label and mark:
-                pen.ask_key(label.text, mark)
+            keys.put(label, [mark])
         pen.y += 1.06 * style.size + 2 + small * 1.5
 
 
 def check_boxes(pen: Pen, keys: Keys) -> None:
     """A label with options; some of them are crossed."""
     rng, style = pen.rng, pen.style
-    key, _ = keys.draw()
+    (key, _), keys.simple = keys.draw(), False
     label = pen.write(key + style.colon, pen.left, pen.y, limit=(pen.right - pen.left) * 0.5)
-    x, side, chosen = (label.x1 if label else pen.left) + style.size, 0.7 * style.size, NOTHING
+    x, side, marks = (label.x1 if label else pen.left) + style.size, 0.7 * style.size, list[Mark]()
     options = rng.choice(OPTIONS)
     picked = rng.randrange(len(options)) if rng.random() < 0.8 else -1
     for index, option in enumerate(options):
@@ -226,11 +253,22 @@ def check_boxes(pen: Pen, keys: Keys) -> None:
         if index == picked:
             cross(pen, x, top, side)
         mark = pen.write(option, x + side * 1.5, pen.y)
-        chosen = mark if index == picked else chosen
+        marks.append(mark)
         x = (mark.x1 if mark else x + side) + 1.4 * style.size
     if label:
-        pen.ask("key", "checked", chosen, key=label.text.strip(" :."))
+        marked(pen, bare(label.text), marks, picked)
     pen.skip(1.3)
+
+
+def marked(pen: Pen, key: str, marks: list[Mark], picked: int) -> None:
+    """Questions about options, one of which may be crossed."""
+    if 0 <= picked < len(marks):
+        pen.ask("key", "checked", marks[picked], key=key)
+    if not marks or not all(marks):
+        return
+    count(pen, pen.rng.choice(("options", "boxes", "check boxes")), len(marks), marks, under=key)
+    at = picked if 0 <= picked < len(marks) and pen.rng.random() < 0.5 else pen.rng.randrange(len(marks))
+    claim(pen, "is_marked", at == picked, marks[at], text=marks[at].text, key=key)
 
 
 def cross(pen: Pen, x: float, y: float, side: float) -> None:
@@ -252,6 +290,7 @@ def signing(pen: Pen, keys: Keys) -> None:
     rng, texts, style = pen.rng, pen.texts, pen.style
     if pen.y + 4.2 * style.size > pen.bottom:
         return
+    keys.simple = False
     low = pen.y + 2.5 * style.size
     middle = pen.left + (pen.right - pen.left) * 0.58
     pen.rule(pen.left, low, middle - style.size, low, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from homunculus.train.documents.page import NOTHING, Mark, Pen
 from homunculus.train.documents.parts import NTH, address_block, letterhead, place, running, signature
+from homunculus.train.documents.reasoning import count, listed
 
 CLOSINGS = (
     "Sincerely,",
@@ -68,6 +69,7 @@ def letter(pen: Pen) -> None:
     x = {"left": pen.left, "right": pen.right, "middle": pen.width * 0.55}[side]
     date = pen.line(texts("date"), x, align="right" if side == "right" else "left")
     pen.ask("date", "date", date)
+    pen.note("date of the letter", date)
     if rng.random() < 0.35:
         label = rng.choice(("Our ref", "Ref", "File No.", "Reference", "Case No"))
         key_line(pen, label, texts("code"), x if side == "middle" else pen.left)
@@ -82,6 +84,7 @@ def letter(pen: Pen) -> None:
             lines.append(texts(kind))
     marks = address_block(pen, pen.left, [*lines, texts("street"), place(pen)], person)
     pen.ask("person", "addressee", marks[:1])
+    pen.note("name of the addressee", marks[0] if marks else NOTHING)
     pen.skip(rng.uniform(0.5, 1.2))
     if rng.random() < 0.35:
         key_line(pen, rng.choice(("Re", "RE", "Subject", "Subj")), texts("title"), pen.left + rng.choice((0, 60)))
@@ -214,14 +217,22 @@ def article(pen: Pen) -> None:
     columns = min(rng.choice((1, 2, 2, 3)), max(1, int((pen.right - pen.left) / (style.size * 15))))
     gap = style.size * rng.uniform(1.2, 2)
     width, top, bottom = (pen.right - pen.left + gap) / columns - gap, pen.y, pen.bottom
+    figures, filled = 0, 0
     for column in range(columns):
+        before = len(pen.marks)
         pen.y, x = top, pen.left + column * (width + gap)
         pen.bottom = bottom - (style.size * rng.uniform(0, 6) if column == columns - 1 else 0)
         if rng.random() < 0.25 and pen.y + style.size * 12 < pen.bottom:
+            figures += 1
             figure(pen, x, width, column + 1)
         headed(pen, x, width)
+        filled += len(pen.marks) > before + 1
         if column and rng.random() < 0.3:
             pen.rule(x - gap / 2, top, x - gap / 2, bottom, 1)
+    if filled == columns:
+        count(pen, rng.choice(("columns of text", "columns")), columns)
+    if figures:
+        count(pen, rng.choice(("figures", "pictures")), figures)
     running(pen)
 
 
@@ -259,7 +270,7 @@ def report(pen: Pen) -> None:
     if rng.random() < 0.4:
         pen.ask("date", "date", pen.line(texts("date"), x, align=align))
     pen.skip(rng.uniform(0.3, 1))
-    roman, number = rng.random() < 0.3, 0
+    roman, number, headings = rng.random() < 0.3, 0, list[Mark]()
     numbered = rng.random() < 0.7
     while not pen.full and number < 7:
         number += 1
@@ -269,13 +280,19 @@ def report(pen: Pen) -> None:
             break
         mark = pen.line(f"{name}. {heading}" if numbered else heading, font=style.bold, shrink=True, after=0.2)
         pen.ask("title", "nth_heading", mark, nth=NTH[number - 1])
+        headings.append(after(mark) if numbered else mark)
         if numbered:
             pen.ask("title", "section", after(mark), n=name)
         if rng.random() < 0.3:
-            bullets(pen, rng.randint(2, 5))
+            points = bullets(pen, rng.randint(2, 5))
+            if points and 0 < len(headings[-1].text) < 50:
+                count(pen, rng.choice(("points", "bullet points", "entries")), len(points), points, headings[-1].text)
         else:
             body(pen, rng.randint(1, 2))
         pen.skip(rng.uniform(0.3, 0.8))
+    if all(headings):
+        count(pen, rng.choice(("sections", "section headings")), len(headings), headings)
+        listed(pen, headings)
     running(pen)
 
 
@@ -304,12 +321,15 @@ def dense(pen: Pen) -> None:
         title = pen.title_case(pen.texts("title"))
         head = pen.line(title, size=style.size * rng.uniform(1, 1.8), font=style.bold, after=0.3, shrink=True)
         pen.ask("title", "title", head)
-    columns = max(1, min(rng.randint(1, 4), int(pen.width / (style.size * 12))))
+    columns, filled = max(1, min(rng.randint(1, 4), int(pen.width / (style.size * 12)))), 0
     gap = style.size * 1.5
     width, top = (pen.right - pen.left + gap) / columns - gap, pen.y
     tall = 2700 / (width / (0.5 * style.size)) / columns * style.size * style.leading
     pen.bottom = min(pen.bottom, top + tall)
     for column in range(columns):
-        pen.y = top
+        pen.y, before = top, len(pen.marks)
         headed(pen, pen.left + column * (width + gap), width)
+        filled += len(pen.marks) > before + 1
+    if filled == columns:
+        count(pen, rng.choice(("columns of text", "columns")), columns)
     running(pen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from homunculus.train.documents.letter import body, key_line, sentences
 from homunculus.train.documents.page import NOTHING, Mark, Pen
 from homunculus.train.documents.parts import letterhead, running, stamp
+from homunculus.train.documents.reasoning import count, listed
 
 LIST_HEADS = (
     "CONTENTS",
@@ -46,10 +47,11 @@ def rng_noun(pen: Pen) -> str:
 def contents(pen: Pen) -> None:
     """Titles with page numbers at the right, with or without dots between."""
     page, dots, gap = 1, pen.rng.random() < 0.5, pen.rng.choice((0.0, 0.3, 0.8))
+    items: list[Mark] = []
     for _ in range(pen.rng.randint(5, 24)):
         page += pen.rng.randint(1, 12)
         if pen.full:
-            return
+            break
         number = pen.write(str(page), pen.right, pen.y, align="right")
         limit = pen.right - pen.left - 4 * pen.style.size
         item = pen.line(pen.texts("title"), limit=limit, shrink=True, after=gap)
@@ -58,6 +60,9 @@ def contents(pen: Pen) -> None:
         if dots and number.x0 - item.x1 > 3 * pen.style.size:
             pen.dashes(item.x1 + 4, item.y1 - 0.25 * pen.style.size, number.x0 - 4)
         pen.ask("table", "list_page", number, item=item.text)
+        items.append(item)
+    count(pen, pen.rng.choice(("entries", "titles with a page number", "items")), len(items), items)
+    listed(pen, items)
 
 
 def agenda(pen: Pen) -> None:
@@ -66,9 +71,10 @@ def agenda(pen: Pen) -> None:
     wide, gap = pen.right - pen.left, rng.choice((0.0, 0.4, 1.0))
     second = pen.left + max(wide * 0.2, 6.5 * style.size)
     people = rng.random() < 0.6 and wide > 30 * style.size
+    items: list[Mark] = []
     for _ in range(rng.randint(4, 16)):
         if pen.full:
-            return
+            break
         time = pen.write(texts("time"), pen.left, pen.y, limit=second - pen.left - 0.5 * style.size)
         name = pen.write(texts("name"), pen.right, pen.y, align="right", limit=wide * 0.25) if people else NOTHING
         room = (name.x0 if name else pen.right) - second - style.size
@@ -78,8 +84,11 @@ def agenda(pen: Pen) -> None:
             continue
         pen.ask("table", "list_time", time, item=item.text)
         pen.ask("table", "list_who", name, item=item.text)
+        items.append(item)
         if time:
             pen.ask("table", "list_what", item, time=time.text)
+    count(pen, rng.choice(("items on the agenda", "entries", "events")), len(items), items)
+    listed(pen, items)
 
 
 def numbered(pen: Pen) -> None:
@@ -88,8 +97,8 @@ def numbered(pen: Pen) -> None:
     kind = rng.choice(("title", "sentence", "name", "product", "company", "department"))
     points: list[list[Mark]] = []
     sign = rng.choice(("{}.", "{})", "({})", "{}"))
-    count = rng.randint(4, 15)
-    for number in range(1, count + 1):
+    total = rng.randint(4, 15)
+    for number in range(1, total + 1):
         if pen.full:
             break
         pen.write(sign.format(number), pen.left, pen.y)
@@ -100,8 +109,11 @@ def numbered(pen: Pen) -> None:
         pen.skip(gap)
     if len(points) > 1:
         pen.ask("list", "list_first", points[0])
-        if len(points) == count:
+        if len(points) == total:
             pen.ask("list", "list_last", points[-1])
+            firsts = [marks[0] for marks in points]
+            count(pen, rng.choice(("points", "numbered points", "items in the list", "entries")), total, firsts)
+        listed(pen, [marks[0] for marks in points if len(marks) == 1])
 
 
 def cover(pen: Pen) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ UP, DOWN = 0.75, 0.22  # a word's box reaches this many em above and below its b
 MOST = 2500  # glyphs of a page, about
 LEAST = 8.5  # pixels per em of the smallest print
 DASH = (9.0, 6.0)
+REMEMBERED = 20000  # widths of words, for each font
 
 
 @dataclass
@@ -30,10 +31,12 @@ class Type:
     names: list[str]
     tables: list[list[float]] = field(init=False, repr=False)
     families: dict[str, list[tuple[int, int, int]]] = field(init=False, repr=False)
+    known: list[dict[str, float]] = field(init=False, repr=False)  # widths of words in em, font by font
 
     def __post_init__(self) -> None:
         self.advance = np.asarray(self.advance, np.float32)
         self.tables = [[0.0] * 32 + row + [0.0] for row in self.advance.tolist()]
+        self.known = [{} for _ in self.tables]
         members: dict[str, dict[str, int]] = {}
         for index, name in enumerate(self.names):
             slanted = "Italic" in name or "Oblique" in name
@@ -51,6 +54,33 @@ class Type:
         found = [family for trait in traits for family in self.families.get(trait, ())]
         return rng.choice(found or [family for group in self.families.values() for family in group])
 
+    def word(self, text: str, font: int) -> float:
+        """Width of a word in em, remembered for the next time."""
+        known = self.known[font]
+        width = known.get(text)
+        if width is None:
+            width = sum(map(self.tables[font].__getitem__, text.encode()))
+            if len(known) < REMEMBERED:
+                known[text] = width
+        return width
+
+
+class Question(NamedTuple):
+    """What can be asked: where the answer stands, or what it is worked out from (if anywhere), and the answer.
+
+    A pen leaves the answer empty where it is what the words say.
+    """
+
+    text: str
+    words: list[int]
+    sort: str
+    answer: str
+
+
+def cleaned(text: str) -> str:
+    """A text of the page as a person gives it: without the marks at its ends that are the page's."""
+    return text.lstrip("#: ").rstrip(",;: ") or text
+
 
 @dataclass
 class Layout:
@@ -67,8 +97,12 @@ class Layout:
     line_boxes: Array  # [L, 4]
     fills: Array  # [M, 6] x0 y0 x1 y1 darkness tint
     strokes: Array  # [S, 6] x0 y0 x1 y1 width darkness
-    questions: list[tuple[str, list[int], str]]
+    questions: list[Question]
     facts: list[tuple[str, str]] = field(default_factory=list)
+
+    def said(self, words: Iterable[int]) -> str:
+        """What some words say, as an answer."""
+        return cleaned(" ".join([self.words[word] for word in words]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +186,11 @@ class Pen:
         self.rows: list[tuple[float, float, float, int, float, float, float]] = []
         self.fills: list[tuple[float, float, float, float, float, float]] = []
         self.strokes: list[tuple[float, float, float, float, float, float]] = []
-        self.questions: list[tuple[str, list[int], str]] = []
+        self.questions: list[Question] = []
         self.facts: list[tuple[str, str]] = []
+        self.fields: list[tuple[str, str, list[int]]] = []  # labels, their values, and the words of these
+        self.strangers: list[tuple[str, str, dict[str, str]]] = []  # names to ask for in vain: template, name, slots
+        self.asked: set[str] = set()  # names of the templates used
         self.count = self.glyphs = 0  # words and glyphs so far
         self.shift = 0.0  # of the colours of a chart
 
@@ -186,7 +223,8 @@ class Pen:
         text, size = _plain(text), max(size or self.style.size, LEAST)
         font = self.style.body if font < 0 else font
         extra = self.style.tracking if tracking is None else tracking
-        room = {"left": self.width - 2 - x, "right": x - 2, "center": 2 * min(x - 2, self.width - 2 - x)}[align]
+        left, right = x - 2, self.width - 2 - x
+        room = right if align == "left" else left if align == "right" else 2 * min(left, right)
         room = min(room, limit) if limit else room
         width = self.measure(text, size, font, extra) + stretch * text.count(" ")
         if width > room and shrink:
@@ -197,7 +235,7 @@ class Pen:
             width = self.measure(text, size, font, extra) + stretch * text.count(" ")
         if not text or x < 2 or y < 1 or y + (UP + DOWN + 0.03) * size > self.height - 1:
             return NOTHING
-        x -= {"left": 0.0, "right": width, "center": width / 2}[align]
+        x -= 0.0 if align == "left" else width if align == "right" else width / 2
         base, words = y + UP * size, text.count(" ") + 1
         mark = Mark(text, self.count, self.count + words, x, y, x + width, base + DOWN * size)
         self.rows.append((x, base, size, font, ink or self.style.ink, extra * size, stretch))
@@ -220,11 +258,12 @@ class Pen:
 
     def wrap(self, text: str, width: float, size: float = 0.0, font: int = -1) -> list[str]:
         """The text broken into lines of at most this width."""
-        space, used = self.measure(" ", size, font), 0.0
+        font, size, extra = (self.style.body if font < 0 else font), size or self.style.size, self.style.tracking
+        space, used, width_of = self.measure(" ", size, font), 0.0, self.type.word
         lines: list[str] = []
         line: list[str] = []
         for word in text.split():
-            wide = self.measure(word, size, font)
+            wide = size * (width_of(word, font) + extra * len(word))
             if line and used + wide > width:
                 lines.append(" ".join(line))
                 used, line = 0.0, []
@@ -299,19 +338,37 @@ class Pen:
 
     def ask(self, sort: str, name: str, marks: Mark | Iterable[Mark], /, **slots: str) -> None:
         """A question from the templates of `name`, answered by the words of the marks; none if nothing is written."""
-        marks = (marks,) if isinstance(marks, Mark) else marks
-        words = [word for mark in marks for word in range(mark.first, mark.last)]
+        words = _words(marks)
         if words:
-            self.questions.append((wording.phrase(name, self.rng, self.noun, **slots), words, sort))
+            self.asked.add(name)
+            self.questions.append(Question(wording.phrase(name, self.rng, self.noun, **slots), words, sort, ""))
+
+    def ask_exactly(self, sort: str, question: str, marks: Mark | Iterable[Mark]) -> None:
+        """A question in these very words, now and then left out."""
+        words = _words(marks)
+        if words and self.rng.random() < 0.8:
+            self.questions.append(Question(question, words, sort, ""))
+
+    def reply(self, sort: str, name: str, answer: str, marks: Mark | Iterable[Mark] = (), /, **slots: str) -> None:
+        """A question whose answer is worked out from the marks, or stands nowhere."""
+        text = wording.phrase(name, self.rng, self.noun, **slots)
+        self.questions.append(Question(text, _words(marks), sort, answer))
 
     def ask_key(self, key: str, marks: Mark | Iterable[Mark], times: int = 1, sort: str = "key") -> None:
         """Questions for what stands at a label; the label and its value become a fact."""
         marks = [marks] if isinstance(marks, Mark) else list(marks)
-        words = [word for mark in marks for word in range(mark.first, mark.last)]
+        words = _words(marks)
         if words:
-            self.facts.append((wording.bare(key), " ".join(mark.text for mark in marks if mark)))
+            fact = wording.bare(key), " ".join([mark.text for mark in marks if mark])
+            self.facts.append(fact)
+            self.fields.append((*fact, words))
             for question in wording.key_phrases(key, self.rng, self.noun, times):
-                self.questions.append((question, words, sort))
+                self.questions.append(Question(question, words, sort, ""))
+
+    def note(self, key: str, mark: Mark) -> None:
+        """Remember what a line says, for questions that need no label."""
+        if mark:
+            self.fields.append((key, mark.text, list(range(mark.first, mark.last))))
 
     def finish(self, kind: str) -> Layout:
         """The page as arrays."""
@@ -353,6 +410,13 @@ class Pen:
             self.questions,
             self.facts,
         )
+
+
+def _words(marks: Mark | Iterable[Mark]) -> list[int]:
+    """The words of some marks."""
+    if isinstance(marks, Mark):
+        return list(range(marks.first, marks.last))
+    return [word for mark in marks for word in range(mark.first, mark.last)]
 
 
 def _plain(text: str) -> str:

@@ -59,6 +59,7 @@ def letterhead(pen: Pen) -> Mark:
     name = texts("company")
     company = pen.line(name.upper() if rng.random() < 0.5 else name, x, size, style.head, align=align, shrink=True)
     pen.ask("company", "company", company)
+    pen.note("name of the company", company)
     small = max(style.size * rng.uniform(0.6, 0.9), 9.0)
     if rng.random() < 0.25:
         pen.ask("company", "motto", pen.line(texts("title"), x, small, style.italic, align=align))
@@ -120,6 +121,7 @@ def signature(pen: Pen, x: float, name: str, job: str) -> Mark:
         pen.y += 2
     signed = pen.line(name, x)
     pen.ask("person", "signer", signed)
+    pen.note("name of the sender", signed)
     post = pen.line(job, x) if job else NOTHING
     if signed and post:
         pen.ask("person", "designation", post, name=signed.text)

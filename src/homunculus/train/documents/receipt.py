@@ -5,6 +5,9 @@ from __future__ import annotations
 from homunculus.train.documents.letter import key_line
 from homunculus.train.documents.page import NOTHING, Mark, Pen
 from homunculus.train.documents.parts import NTH, after_label, letterhead, place, running, stamp, tail
+from homunculus.train.documents.reasoning import Series, claim, compare, listed, plain, total_claim
+from homunculus.train.documents.reasoning import count as how_many
+from homunculus.train.documents.worked import EXACT
 
 THANKS = (
     "THANK YOU", "Thank You. Please come again", "THANK YOU FOR SHOPPING WITH US",
@@ -112,7 +115,7 @@ def head(pen: Pen) -> None:
     bold = style.bold if rng.random() < 0.7 else style.body
     company = [put(line, size, bold) for line in pen.wrap(name.upper(), limit, size, bold)[:2]]
     pen.ask("company", "receipt_company", company)
-    pen.ask("company", "receipt_company", company)
+    pen.ask_exactly("company", EXACT["company"], company)
     if rng.random() < 0.5:
         number = f"{rng.randint(10000, 999999)}-{rng.choice('ADHKMPTUVWX')}"
         label = rng.choice(("", "CO. REG NO : ", "Reg No: ", "ROC NO. ", "Company Reg. No. "))
@@ -128,7 +131,7 @@ def head(pen: Pen) -> None:
     where = [put(line) for line in lines]
     if all(where):
         pen.ask("address", "receipt_address", where)
-        pen.ask("address", "receipt_address", where)
+        pen.ask_exactly("address", EXACT["address"], where)
     for kinds, probability in ((("Tel", "TEL", "Phone", "Tel No"), 0.6), (("Fax", "FAX"), 0.25)):
         if rng.random() < probability:
             label = rng.choice(kinds) + rng.choice((": ", " : ", ". "))
@@ -170,7 +173,8 @@ def when(pen: Pen) -> None:
         both = tail(mark, len(day.split()) + count)
         date = Mark(day, both.first, both.last - count) if mark and mark.text.endswith(f"{day} {time}") else NOTHING
     pen.ask("date", "receipt_date", date)
-    pen.ask("date", "receipt_date", date)
+    pen.ask_exactly("date", EXACT["date"], date)
+    pen.note("date of the receipt", date)
     if date:
         pen.facts.append(("date", date.text))
     at = pen.left + style.size * 7 if rng.random() < 0.5 else 0.0
@@ -184,7 +188,7 @@ def bought(pen: Pen, till: Till) -> None:
     """The lines of the items."""
     rng, style = pen.rng, pen.style
     divider(pen)
-    two = rng.random() < 0.45
+    two, items, amounts = rng.random() < 0.45, list[Mark](), list[Mark]()
     wide = pen.right - pen.left
     if rng.random() < 0.5:
         pen.write(rng.choice(("Item", "Description", "ITEM", "Desc")), pen.left, pen.y, limit=wide * 0.4)
@@ -196,7 +200,7 @@ def bought(pen: Pen, till: Till) -> None:
     for index, (name, count, each) in enumerate(till.items):
         if pen.y + 10 * style.size > pen.bottom and index:
             till.items = till.items[:index]
-            return
+            break
         name, price = name.upper() if style.caps else name, till.sign + money(count * each)
         if two:
             code = rng.randint(100, 9999999) if rng.random() < 0.4 else ""
@@ -221,8 +225,31 @@ def bought(pen: Pen, till: Till) -> None:
             pen.facts.append((item.text, amount.text))
             if index < len(NTH):
                 pen.ask("table", "item_nth", item, nth=NTH[index])
-    if rng.random() < 0.3:
+        items.append(item)
+        amounts.append(amount)
+    purchases(pen, till, items, amounts)
+    if rng.random() < 0.3 and pen.y + 10 * style.size <= pen.bottom:
         key_line(pen, rng.choice(("Total Qty", "No. of items", "Item count")), str(sum(n for _, n, _ in till.items)))
+
+
+def purchases(pen: Pen, till: Till, items: list[Mark], amounts: list[Mark]) -> None:
+    """Comparisons of the items of a bill, and how many there are."""
+    costs = [round(number * each, 2) for _, number, each in till.items]
+    other = pen.texts("product")
+    pen.strangers.append(("item_price", other, {"item": other}))
+    texts = [amount.text for amount in amounts]
+    if not all(text.endswith(money(cost)) for text, cost in zip(texts, costs, strict=True)):
+        return
+    if all(items) and len({item.text for item in items}) == len(items):
+        several = any(number > 1 for _, number, _ in till.items)
+        things = pen.rng.choice(("different items", "different products", "lines of items"))
+        how_many(pen, things if several else "items", len(items), items)
+        listed(pen, items)
+    for item, amount in zip(items, amounts, strict=True):
+        if texts.count(amount.text) == 1 and pen.rng.random() < 0.2:
+            pen.ask("table", "item_with", item, value=amount.text)
+    each = [each for _, _, each in till.items]
+    compare(pen, Series("bill", "item", "price", items, costs, amounts, 2, "", "item", also=each, summed=True))
 
 
 def sums(pen: Pen, till: Till) -> None:
@@ -251,6 +278,7 @@ def sums(pen: Pen, till: Till) -> None:
     elif rng.random() < 0.5:
         rows.append((rng.choice(("VISA", "Credit Card", "MASTERCARD")), till.total))
     indent = rng.choice((0.0, 0.0, 0.3)) * (pen.right - pen.left)
+    written: list[tuple[str, float, Mark]] = []
     for key, value in rows:
         main = key == label
         size = style.size * (rng.choice((1.0, 1.25, 1.6)) if main else 1.0)
@@ -262,12 +290,29 @@ def sums(pen: Pen, till: Till) -> None:
         mark = pen.line(key + style.colon, pen.left + indent, size, font, limit=room, shrink=True)
         if not mark:
             pen.y += size * 1.2
-        if mark and amount:
+        if mark and amount.text.endswith(money(value)):
             pen.ask_key(key, amount)
+            written.append((key, value, amount))
         if main:
             pen.ask("total", "receipt_total", amount)
-            pen.ask("total", "receipt_total", amount)
+            if pen.noun == "receipt":
+                pen.ask_exactly("total", EXACT["total"], amount)
+            total_claim(pen, round(value, 2), amount)
+    paid_how(pen, written)
     divider(pen)
+
+
+def paid_how(pen: Pen, rows: list[tuple[str, float, Mark]]) -> None:
+    """What the sums at the end of a bill differ by, and how it was paid."""
+    rng = pen.rng
+    if len(rows) > 1:
+        (a, one, first), (b, other, second) = rng.sample(rows, 2)
+        marks, answer = (first, second), plain(abs(round(one, 2) - round(other, 2)), 2)
+        pen.reply("compare", "difference", answer, marks, a=a, b=b, measure="amount", group="")
+    for key, _, mark in rows:
+        if key.lower() in ("cash", "visa", "credit card", "mastercard"):
+            way = rng.random() < 0.5
+            claim(pen, "in_cash" if way else "by_card", (key.lower() == "cash") == way, mark)
 
 
 def tax_summary(pen: Pen, till: Till) -> None:
@@ -362,12 +407,14 @@ def invoice_items(pen: Pen, till: Till) -> None:
         return marks
 
     cells(names, style.bold)
-    done = 0
+    items, amounts, done = list[Mark](), list[Mark](), 0
     for name, count, each in till.items:
         if pen.y + row > pen.bottom and done:
             break
         number, item, unit, amount = cells((str(count), name, money(each), money(count * each)), style.value)
         done += 1
+        items.append(item)
+        amounts.append(amount)
         if item:
             pen.ask(
                 "table",
@@ -383,6 +430,7 @@ def invoice_items(pen: Pen, till: Till) -> None:
             if done <= len(NTH):
                 pen.ask("table", "item_nth", item, nth=NTH[done - 1])
     till.items = till.items[:done]
+    purchases(pen, till, items, amounts)
     pen.y += row * rng.choice((0, 0, 1, 2)) if pen.y + 10 * style.size < pen.bottom else 0
     if ruled:
         pen.frame(pen.left, top - 3, pen.right, pen.y)

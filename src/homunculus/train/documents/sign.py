@@ -5,6 +5,7 @@ from __future__ import annotations
 from homunculus.train.documents.letter import key_line
 from homunculus.train.documents.page import NOTHING, Mark, Pen
 from homunculus.train.documents.parts import NTH, place, place_questions
+from homunculus.train.documents.reasoning import claim, count, listed, worked_out
 
 NOTICES = (
     "NO PARKING", "EXIT", "ENTRANCE", "OPEN", "CLOSED", "SALE", "FOR RENT", "DANGER", "STOP", "KEEP OUT",
@@ -54,6 +55,9 @@ def sign(pen: Pen) -> None:
     pen.ask("title", "sign", max(marks, key=lambda mark: mark.y1 - mark.y0, default=NOTHING))
     for nth, mark in zip(NTH, marks, strict=False):
         pen.ask("spatial", "nth_line", mark, nth=nth)
+    written = [mark for mark in marks if mark]
+    count(pen, pen.rng.choice(("lines", "lines of text")), len(written), written)
+    listed(pen, written)
 
 
 def label(pen: Pen) -> None:
@@ -83,6 +87,8 @@ def label(pen: Pen) -> None:
     if rng.random() < 0.6:
         words = ", ".join(texts("word") for _ in range(rng.randint(5, 18)))
         marks = pen.paragraph(f"Ingredients: {words}.", size=max(9.0, 0.75 * style.size))
+        if " ".join(mark.text for mark in marks).endswith(f"{words}."):
+            count(pen, "ingredients", words.count(",") + 1, marks)
         if len(marks) > 0:
             first = Mark(marks[0].text, marks[0].first + 1, marks[0].last)
             pen.ask_key("Ingredients", [first, *marks[1:]])
@@ -101,6 +107,7 @@ def nutrition(pen: Pen) -> None:
         "Nutrition Facts", pen.left + 6, style.size * 1.2, style.bold, limit=right - pen.left - 12, shrink=True
     )
     pen.ask("title", "table_title", head)
+    rows: list[tuple[Mark, Mark, int, str]] = []
     for name in (
         "Calories",
         "Total Fat",
@@ -114,12 +121,32 @@ def nutrition(pen: Pen) -> None:
         if rng.random() < 0.7 and not pen.full:
             pen.rule(pen.left, pen.y, right, pen.y, 1)
             unit = "" if name == "Calories" else rng.choice(("g", "mg"))
-            amount = pen.write(f"{rng.randint(0, 300)}{unit}", right - 6, pen.y + 2, align="right")
+            number = rng.randint(0, 300)
+            amount = pen.write(f"{number}{unit}", right - 6, pen.y + 2, align="right")
             mark = pen.line(name, pen.left + 6, font=style.bold, limit=right - pen.left - 5 * style.size, after=0.1)
             if mark and amount:
                 pen.ask_key(mark.text, amount)
+                rows.append((mark, amount, number, unit))
+    nutrients(pen, rows)
     pen.frame(pen.left, top, right, pen.y + 2, 2)
     pen.skip(0.6)
+
+
+def nutrients(pen: Pen, rows: list[tuple[Mark, Mark, int, str]]) -> None:
+    """Comparisons of the nutrition facts that have the same unit: name, amount as written, number, unit."""
+    if len(rows) < 2:
+        return
+    names = [mark for mark, _, _, _ in rows]
+    count(pen, pen.rng.choice(("nutrition facts", "lines in the nutrition table")), len(rows), names)
+    listed(pen, names)
+    for _ in range(2):
+        (name, mark, one, unit), (against, beside, other, same) = pen.rng.sample(rows, 2)
+        if unit != same or not unit or one == other:
+            continue
+        slots = {"a": name.text, "b": against.text, "thing": "nutrient", "measure": "amount", "group": ""}
+        pen.ask("compare", "larger", name if one > other else against, **slots)
+        pen.reply("compare", "difference", worked_out("difference", one, other, 0), (mark, beside), **slots)
+        claim(pen, "is_larger", one > other, (mark, beside), **slots)
 
 
 def bar_code(pen: Pen) -> None:
@@ -183,6 +210,7 @@ def card(pen: Pen) -> None:
             mark = put(f"{before}: {texts(kind)}" if before else texts(kind))
             if mark:
                 pen.ask("key", kind, Mark(mark.text, mark.first + bool(before), mark.last))
+    count(pen, rng.choice(("lines", "lines of text")), len(pen.marks))
 
 
 def collage(pen: Pen) -> None:

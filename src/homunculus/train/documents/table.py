@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
 from homunculus.train.documents.page import NOTHING, Mark, Pen
-from homunculus.train.documents.parts import NTH, letterhead, running
+from homunculus.train.documents.parts import NTH, after_label, letterhead, running
+from homunculus.train.documents.reasoning import Series, compare, count, listed, plural
 
 HEADERS = {
     "price": ("Price", "Cost", "Amount", "Sales", "Budget", "Revenue", "Expenses", "Balance", "Salary"),
@@ -33,6 +35,7 @@ ROWS = {
     "rare": ("Compound", "Group", "Variable", "Sample"),
 }
 NUMERIC = ("price", "number", "percent", "quantity")
+FIGURE = re.compile(r"(?:US)?\$? ?(-?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.(\d+))?) ?%?")
 
 
 def table(pen: Pen) -> None:
@@ -40,8 +43,9 @@ def table(pen: Pen) -> None:
     rng, texts, style, pen.noun = pen.rng, pen.texts, pen.style, "table"
     if rng.random() < 0.2:
         letterhead(pen)
-    count = 2 if rng.random() < 0.25 and pen.height > 900 else 1
-    for number in range(count):
+    tables = 2 if rng.random() < 0.25 and pen.height > 900 else 1
+    grids = []
+    for number in range(tables):
         if pen.full or pen.y + 6 * style.size > pen.bottom:
             break
         align = rng.choice(("center", "left"))
@@ -53,13 +57,15 @@ def table(pen: Pen) -> None:
         title = pen.title_case(texts("title"))
         head = pen.line(f"{name}. {title}" if name else title, x, style.size * rng.uniform(1, 1.7), style.head, 0.2,
                         align=align, shrink=True)  # fmt: skip
-        pen.ask("title", "table_title" if count == 1 else "title", head)
+        pen.ask("title", "table_title" if tables == 1 else "title", head)
         if rng.random() < 0.3:
             unit = rng.choice(("(in thousands)", "($ millions)", "(percent)", "(mg per 100 g)", "(in units)"))
             pen.ask("unit", "unit", pen.line(unit, x, style.size * 0.85, style.italic, align=align))
         pen.skip(rng.uniform(0.2, 0.8))
-        grid(pen, pen.left, pen.right - pen.left, rng.randint(2, 8), rng.randint(3, 26))
+        grids.append(grid(pen, pen.left, pen.right - pen.left, rng.randint(2, 8), rng.randint(3, 26)))
         after_table(pen)
+    if len(grids) == 1:
+        grids[0].compared()
     running(pen)
 
 
@@ -72,15 +78,15 @@ def after_table(pen: Pen) -> None:
         marks = pen.paragraph(rng.choice(("* ", "Note: ", "1) ", "NOTE - ")) + texts("sentence"), size=small)
         pen.ask("note", "note", marks)
     if rng.random() < 0.3:
-        mark = pen.line(rng.choice(("Source: ", "SOURCE: ", "Source - ")) + texts("company"), size=small)
-        pen.ask("source", "source", mark)
+        label = rng.choice(("Source: ", "SOURCE: ", "Source - "))
+        pen.ask("source", "source", after_label(pen.line(label + texts("company"), size=small), label))
     if rng.random() < 0.25:
         pen.paragraph(texts("sentence") + " " + texts("sentence"))
     pen.skip(1)
 
 
-def content(pen: Pen, columns: int, rows: int) -> tuple[list[str], list[list[str]], list[bool]]:
-    """Header, rows of cells, and which columns hold numbers."""
+def content(pen: Pen, columns: int, rows: int) -> tuple[list[str], list[list[str]], list[bool], str]:
+    """Header, rows of cells, which columns hold numbers, and the kind of text that the rows are named by."""
     rng, texts = pen.rng, pen.texts
     label = rng.choice(tuple(ROWS))
     way = rng.random()
@@ -109,7 +115,7 @@ def content(pen: Pen, columns: int, rows: int) -> tuple[list[str], list[list[str
         if cells[0].lower() not in seen:
             seen.add(cells[0].lower())
             body.append(cells)
-    return head, body, [False, *(kind in NUMERIC for kind in kinds)]
+    return head, body, [False, *(kind in NUMERIC for kind in kinds)], label
 
 
 def numbers(pen: Pen, kind: str) -> Callable[[], str]:
@@ -133,10 +139,10 @@ def widths(pen: Pen, cells: list[list[str]], size: float, font: int) -> list[flo
     return [max(pen.measure(text, size, font) for text in column) for column in zip(*cells, strict=True)]
 
 
-def grid(pen: Pen, x: float, width: float, columns: int, rows: int) -> None:
+def grid(pen: Pen, x: float, width: float, columns: int, rows: int) -> Grid:
     """A table at the cursor: as many columns and rows as fit."""
     rng, style = pen.rng, pen.style
-    head, body, numeric = content(pen, columns, rows)
+    head, body, numeric, label = content(pen, columns, rows)
     size, gap = style.size, rng.uniform(0.8, 1.6)
     font = style.value if rng.random() < 0.5 else style.body
     wide = max(font, style.bold, key=lambda one: sum(pen.type.tables[one]))  # headers may be set in bold
@@ -152,7 +158,10 @@ def grid(pen: Pen, x: float, width: float, columns: int, rows: int) -> None:
     edges = [x]
     for one in need:
         edges.append(edges[-1] + one + spread)
-    Grid(pen, edges, size, font, numeric, head).draw(body)
+    drawn = Grid(pen, edges, size, font, numeric, head)
+    drawn.label = label
+    drawn.draw(body)
+    return drawn
 
 
 class Grid:
@@ -166,6 +175,9 @@ class Grid:
         self.rules = rng.choice(("none", "none", "head", "rows", "all", "all", "columns", "stripes"))
         self.pad, self.row = size * 0.3, size * rng.choice((1.15, 1.25, 1.4, 1.8))
         self.centred = rng.random() < 0.25
+        self.label, self.summed, self.grouped = "product", False, False
+        self.top: list[Mark] = []  # the header as written
+        self.marks: list[list[Mark]] = []
 
     def cell(self, text: str, column: int, y: float, font: int, ink: float = 0.0) -> Mark:
         """One cell, numbers to the right."""
@@ -180,14 +192,13 @@ class Grid:
     def draw(self, body: list[list[str]]) -> None:
         """Header, rows, perhaps a total, rules."""
         pen, rng, top = self.pen, self.pen.rng, self.pen.y
-        header = self.header()
-        marks: list[list[Mark]] = []
+        header, marks = self.header(), self.marks
         sums = rng.random() < 0.35 and any(self.numeric)
-        grouped = rng.random() < 0.15 and len(body) > 5
+        self.top, self.grouped = header, rng.random() < 0.15 and len(body) > 5
         for index, cells in enumerate(body):
             if pen.y + 2 * self.row > pen.bottom or pen.glyphs > 2350:
                 break
-            if grouped and index % 4 == 0:
+            if self.grouped and index % 4 == 0:
                 pen.write(pen.texts("department").upper(), self.edges[0] + self.pad, pen.y, self.size, pen.style.bold,
                           limit=self.edges[-1] - self.edges[0])  # fmt: skip
                 pen.y += self.row
@@ -198,6 +209,7 @@ class Grid:
             pen.y += self.row
         if sums and marks and pen.y + self.row < pen.bottom:
             self.totals(header)
+            self.summed = True
         self.frame(top)
         self.questions(header, marks)
 
@@ -267,3 +279,36 @@ class Grid:
             pen.ask("table", "column", header[column] or NOTHING, nth=NTH[column])
         if marks:
             pen.ask("table", "row", marks[row][0], nth=NTH[row])
+
+    def compared(self) -> None:
+        """Questions that need the whole table: it should be the only one of its page."""
+        pen, rows = self.pen, [row[0] for row in self.marks]
+        if not rows:
+            return
+        thing = self.top[0].text.lower() if self.top[0] else "row"
+        if not self.grouped and all(rows):
+            count(pen, plural(thing), len(rows), rows)
+        if all(self.top) and pen.rng.random() < 0.4:
+            count(pen, "columns", len(self.top), self.top)
+        listed(pen, rows)
+        columns = [at for at, numeric in enumerate(self.numeric) if numeric and self.top[at]]
+        if not columns:
+            return
+        for column in pen.rng.sample(columns, min(2, len(columns))):
+            self.column(column, thing)
+        other, name = pen.texts(self.label), self.top[pen.rng.choice(columns)].text
+        pen.strangers.append(("cell", other, {"row": other, "column": name}))
+
+    def column(self, at: int, thing: str) -> None:
+        """Comparisons of the numbers of a column, if all its cells are numbers or empty."""
+        rows = [row for row in self.marks if row[at].text not in ("", "-")]
+        found = [FIGURE.fullmatch(row[at].text) for row in rows]
+        figures = [(match[1], match[2]) for match in found if match]
+        if len(figures) < max(2, len(rows)):
+            return
+        values, name = [float(text.replace(",", "")) for text, _ in figures], self.top[at].text
+        group = self.pen.rng.choice((" in {}", " under {}", " in the column '{}'")).format(name)
+        decimals = max(len(part or "") for _, part in figures)
+        marks = [row[at] for row in rows]
+        compare(self.pen, Series("table", thing, "value", [row[0] for row in rows], values, marks, min(decimals, 3),
+                                 group, summed=self.summed))  # fmt: skip

@@ -44,12 +44,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "the [words|text|phrase] '{text}'",
     ),
     "search_line": (
-        "{text}",
-        "Find the line '{text}'",
-        "Find: {text}",
-        "Where does it say '{text}'?",
-        "Which line [reads|says] '{text}'?",
-        "[Locate|Show me] the line: {text}",
+        "{text}", "Find the line '{text}'", "Find: {text}", "Where does it say '{text}'?",
+        "Which line [reads|says] '{text}'?", "[Locate|Show me] the line: {text}",
     ),
     "starts": (
         "What does the line [that starts|starting|beginning] with '{text}' say?",
@@ -86,8 +82,14 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "What is [written|printed|the text|mentioned] at the [bottom|very bottom|bottom of the page|end of the {doc}]?",
         "What is the text in the footer[| of the page]?",
     ),
-    "first_line": ("What is the first line[| of the page| of the {doc}]?", "Which [line|text] comes first?"),
-    "last_line": ("What is the last line[| of the page| of the {doc}]?", "Which [line|text] comes last?"),
+    "first_line": (
+        "What is the first line[| of the page| of the {doc}]?", "Which [line|text] comes first?",
+        "What [does the first line say|stands in the first line]?", "How does the {doc} begin?",
+    ),
+    "last_line": (
+        "What is the last line[| of the page| of the {doc}]?", "Which [line|text] comes last?",
+        "What [does the last line say|stands in the last line]?", "How does the {doc} end?",
+    ),
     "corner": (
         "What is [written|printed|the text|mentioned|given] [at|on|in] the {place}[| corner| of the page| side]?",
         "What is the text [at|on|in] the {place} [corner|of the page|of the {doc}|corner of the page]?",
@@ -135,7 +137,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     ),
     "page_top": (
         "What is the page number[| at the top| given at the top| of the page| mentioned]?",
-        "Which page is this?",
+        "Which page is this?", "What is the number at the top[| of the page]?", "page no?",
     ),
     "bates": (
         "What is the number [printed|written|stamped|given] [at|on|in] the {place}[| end| corner| of the page]?",
@@ -145,7 +147,9 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "What [does the stamp say|is stamped|is written in the stamp|is the text of the stamp]?",
         "What is [stamped|in the stamp|in the frame] [on|of] the [page|{doc}]?",
     ),
-    "stamp_date": ("What is the date stamped on the {doc}?", "Which date is [stamped|in the stamp]?"),
+    "stamp_date": (
+        "What is the date stamped on the [{doc}|page]?", "[Which|What] date is [stamped|in the stamp|on the stamp]?",
+    ),
     "date": (
         "What is the date [mentioned|given|written|] [in|on|of] [this|the] {doc}?",
         "When was this [written|dated|issued|sent]?",
@@ -184,26 +188,49 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "Name the {job}[|.| mentioned]",
         "who [works as|acts as|is] {job}?",
     ),
-    "closing": ("What is the [closing|complimentary close][| of the letter]?", "How does the letter [close|end]?"),
+    "closing": (
+        "What is the [closing|complimentary close|closing phrase][| of the letter| used]?",
+        "How does the letter [close|end]?",
+    ),
     "address": (
         "What is the [address|postal address|mailing address|full address] of {whom}?",
         "Where is {whom} [located|based]?",
-        "What address is given for {whom}?",
+        "[What|Which] address is given for {whom}?",
     ),
-    "street": ("What is the street [address|] of {whom}?", "In which street is {whom}?", "Which street is mentioned?"),
+    "street": (
+        "What is the street[| address| name] of {whom}?", "[In|On] which street is {whom}?",
+        "[Which|What] street is [mentioned|given]?",
+    ),
     "city": (
         "[In which|Which] city is {whom}[| in| located in]?",
         "What is the [city|place|town] of {whom}?",
         "[Which|What] city [is mentioned|is given] in the address[| of {whom}]?",
     ),
-    "state": ("Which state is {whom} in?", "What is the state [of {whom}|mentioned in the address]?"),
+    "state": (
+        "[Which|What] state is {whom} in?", "What is the state [of {whom}|noted|mentioned in the address|given]?",
+        "[In which state is {whom} located|Which state does the address name]?",
+    ),
     "zip": ("What is the [zip code|zipcode|postal code|pin code|zip] [of {whom}|mentioned|in the address]?",),
-    "cc": ("Who is copied[| on the {doc}]?", "To whom [are copies|is a copy] sent?", "Who [gets|receives] a copy?"),
-    "initials": ("What are the [typist's|reference] initials?", "Which initials [are given|stand at the end]?"),
-    "enclosure": ("What is enclosed[| with the letter]?", "Which enclosure is mentioned?"),
-    "motto": ("What is the [slogan|motto|tagline|line below the company name]?",),
+    "cc": (
+        "Who is copied[| on the {doc}| in]?", "To whom [are copies|is a copy] sent?", "Who [gets|receives] a copy?",
+        "Who is [in cc|mentioned in cc]?",
+    ),
+    "initials": (
+        "What are the [typist's|reference|typist] initials[| given]?",
+        "[Which|What] initials [are given|stand at the end]?",
+    ),
+    "enclosure": (
+        "What is [enclosed|attached|sent along][| with the letter]?", "[Which|What] enclosure is [mentioned|listed]?",
+    ),
+    "motto": (
+        "What is the [slogan|motto|tagline|line below the company name][| of the company]?",
+        "What [slogan|motto] does the company use?",
+    ),
     "author": ("Who [wrote|is the author of] the [article|{doc}|paper]?", "Who is the author?", "Name the author."),
-    "caption": ("What is the caption of [the figure|Figure {n}|figure {n}]?", "What does [Figure|figure] {n} show?"),
+    "caption": (
+        "What is the [caption|title] of [the figure|Figure {n}|figure {n}]?",
+        "What [does [Figure|figure] {n} show|is shown in figure {n}]?",
+    ),
     "list_n": (
         "What is [point|item|number|entry] [number |no. |]{n}[| in the list| on the list| in the {doc}]?",
         "Which item has number {n}?",
@@ -211,18 +238,15 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     ),
     "list_first": (
         "What is the first [item|point|entry] [in|of|on] the list?",
-        "Which [item|point|entry] [comes|is listed|is] first?",
-        "What is mentioned first[| in the list]?",
+        "Which [item|point|entry] [comes|is listed|is] first?", "What is mentioned first[| in the list]?",
     ),
     "list_last": (
         "What is the last [item|point|entry] [in|of|on] the list?",
-        "Which [item|point|entry] [comes|is listed|is] last?",
-        "What is the last point[| mentioned]?",
+        "Which [item|point|entry] [comes|is listed|is] last?", "What is the last point[| mentioned]?",
     ),
     "list_page": (
-        "On which page is {item}?",
-        "What is the page number [of|for] {item}?",
-        "Which page does {item} [start|begin] on?",
+        "On [which|what] page is {item}?", "What is the page number [of|for] {item}?",
+        "[Which|What] page does {item} [start|begin] on?",
     ),
     "list_time": (
         "[At what time|When] is {item}[| scheduled]?",
@@ -231,9 +255,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     ),
     "list_what": (
         "What is [scheduled|planned|the event|on the agenda] at {time}?",
-        "What [happens|takes place|starts] at {time}?",
+        "What [happens|takes place|starts|is listed] at {time}?",
     ),
-    "list_who": ("Who is [responsible for|in charge of|presenting|the speaker of] {item}?", "By whom is {item}?"),
+    "list_who": (
+        "Who is [responsible for|in charge of|presenting|the speaker of] {item}?", "By whom is {item}?",
+        "Who [presents|leads|gives] {item}?",
+    ),
     "cell": (
         "What is the {column} of {row}?",
         "What is the {column} for {row}?",
@@ -249,32 +276,32 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     ),
     "column": (
         "What is the [heading|header|title] of the {nth} column?",
-        "What is the {nth} column [heading|header|of the table]?",
-        "Which heading [is|stands] over the {nth} column?",
+        "What is the {nth} column [heading|header|of the table]?", "Which heading [is|stands] over the {nth} column?",
     ),
     "row": (
-        "What is the {nth} [row|entry|row label] [of|in] the table?",
-        "Which [entry|row] is {nth} in the table?",
+        "What is the {nth} [row|entry|row label] [of|in] the table?", "Which [entry|row] is {nth} in the table?",
         "What is listed in the {nth} row?",
     ),
     "which_row": (
-        "[Which|What] {label} has [a|the] {column} of {value}?",
-        "For which {label} is the {column} {value}?",
-        "Which {label} has {value} [under|in] {column}?",
+        "[Which|What] {label} has [a|the] {column} of {value}?", "For which {label} is the {column} {value}?",
+        "Which {label} has {value} [under|in|for] {column}?",
     ),
     "total_cell": (
-        "What is the total {column}?",
-        "What is the total [of|for|in] {column}?",
-        "How much is the total {column}?",
-        "what is the grand total of {column}?",
+        "What is the total {column}?", "What is the total [of|for|in] {column}?",
+        "How much is the total [{column}|of {column}|under {column}]?", "what is the grand total of {column}?",
     ),
     "table_title": (
-        "What is the [title|heading|caption|name] of the table?",
-        "What [does the table show|is the table about]?",
-        "How is the table titled?",
+        "What is the [title|heading|caption|name] of the table?", "What [does the table show|is the table about]?",
+        "[How|In what way] is the table titled?",
     ),
-    "unit": ("In what unit are the [values|figures|amounts]?", "What is the unit [of the values|used|in the table]?"),
-    "note": ("What does the [note|footnote] say?", "What is [the note below the table|written in the note]?"),
+    "unit": (
+        "In [what|which] unit are the [values|figures|amounts]?",
+        "What is the unit [of the values|used|in the table]?",
+    ),
+    "note": (
+        "What does the [note|footnote][| below the table] say?",
+        "What is [the note below the table|written in the note|noted below|the footnote]?",
+    ),
     "source": (
         "What is the source[| of the data| given| mentioned]?",
         "Where does the data come from?",
@@ -290,30 +317,9 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "How [high|large|big] is the [value|bar|share] [of|for] {category}?",
     ),
     "chart_series": (
-        "What is the value of {series} in {category}?",
-        "What was the {series} [of|for|in] {category}?",
-        "How much is {series} for {category}?",
-        "What is the {series} value for {category}?",
-    ),
-    "highest": (
-        "[Which|What] {thing} has the [highest|largest|greatest|biggest|maximum] [value|{measure}|{shape}]?",
-        "[Which|What] is the [highest|largest|longest|biggest] {shape}?",
-        "What {thing} had the [highest|largest|greatest] [number|value|{measure}]?",
-        "Where is the [maximum|peak|highest point]?",
-    ),
-    "lowest": (
-        "[Which|What] {thing} has the [lowest|smallest|least|minimum] [value|{measure}|{shape}]?",
-        "[Which|What] is the [lowest|smallest|shortest] {shape}?",
-        "What {thing} had the [lowest|smallest|least] [number|value|{measure}]?",
-        "Where is the [minimum|lowest point]?",
-    ),
-    "highest_value": (
-        "What is the [highest|largest|maximum|greatest] value?",
-        "What was the [highest|maximum] {measure}?",
-    ),
-    "lowest_value": (
-        "What is the [lowest|smallest|minimum] value?",
-        "What was the [lowest|minimum] {measure}?",
+        "What is the value of {series} in {category}?", "What was the {series} [of|for|in] {category}?",
+        "How much is {series} for {category}?", "What is the {series} value [for|in] {category}?",
+        "[For|In] {category}, how much is {series}?",
     ),
     "with_value": (
         "[Which|What] {thing} has [the value|a value of] {value}?",
@@ -322,10 +328,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "x_axis": (
         "What is [plotted|shown|measured|represented] [on|along] the [x-axis|X axis|x axis|horizontal axis]?",
         "What is the [title|label|name] of the [x-axis|X axis|horizontal axis]?",
+        "What is the [x-axis|x axis|horizontal axis] called?",
     ),
     "y_axis": (
         "What is [plotted|shown|measured|represented] [on|along] the [y-axis|Y axis|y axis|vertical axis]?",
         "What is the [title|label|name] of the [y-axis|Y axis|vertical axis]?",
+        "What is the [y-axis|y axis|vertical axis] called?",
     ),
     "axis_end": (
         "What is the [highest|largest|maximum] value [on|shown on|of] the [{axis} axis|{axis}-axis]?",
@@ -346,7 +354,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     ),
     "nth_category": (
         "What is the {nth} {thing}[| on the axis| from the left| in the chart]?",
-        "Which {thing} [comes|is shown] {nth}?",
+        "[Which|What] {thing} [comes|is shown] {nth}?",
     ),
     "receipt_company": (
         "What is the name of the company on this receipt?",
@@ -385,21 +393,34 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "{item} [costs how much|price]?",
     ),
     "item_qty": (
-        "What is the quantity of {item}?",
-        "How many {item} [were bought|are there|were ordered]?",
-        "What is the qty [of|for] {item}?",
+        "What is the quantity of {item}?", "How many {item} [were bought|are there|were ordered]?",
+        "What is the qty [of|for] {item}?", "How many pieces of {item} [were bought|are listed]?",
     ),
-    "item_unit": ("What is the unit price of {item}?", "What is the [rate|price per unit] [of|for] {item}?"),
-    "item_nth": ("What is the {nth} item[| on the {doc}| bought]?", "Which item [comes|is listed] {nth}?"),
-    "item_code": ("What is the [code|item code|item number] [of|for] {item}?",),
-    "item_with": ("Which item [costs|is] {value}?", "What [costs|was bought for] {value}?"),
+    "item_unit": (
+        "What is the [unit price|single price] of {item}?",
+        "What is the [rate|price per unit|unit price] [of|for] {item}?",
+        "How much is one {item}?",
+    ),
+    "item_nth": (
+        "What is the {nth} item[| on the {doc}| bought| listed]?", "[Which|What] item [comes|is listed] {nth}?",
+    ),
+    "item_code": (
+        "What is the [code|item code|item number|number] [of|for] {item}?", "[Which|What] code does {item} have?",
+    ),
+    "item_with": (
+        "[Which|What] item [costs|is|cost] {value}?", "What [costs|was bought for] {value}?",
+        "For [which|what] item is the amount {value}?", "[Which|What] item has [a price|an amount] of {value}?",
+    ),
     "checked": (
         "Which [box|option] is [checked|ticked|marked|crossed][| for {key}]?",
         "What is [checked|ticked|marked][| for {key}| at {key}]?",
         "Which option is [selected|chosen] [for|under] {key}?",
     ),
     "where_event": ("Where [is|will] [it|the event] [be held|take place]?", "What is the venue?"),
-    "price": ("What is the price?", "How much [does it cost|is {item}]?", "What is the [price|cost] shown?"),
+    "price": (
+        "What is the price?", "How much [does it cost|is {item}]?",
+        "What is the [price|cost|amount] [shown|given|asked]?",
+    ),
     "sign": (
         "What does the [sign|board|notice|label|plate] say?",
         "What is written on the [sign|board|label]?",
@@ -414,7 +435,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "fax": ("What is the fax [number|no][| given| mentioned]?", "what is the fax no?", "fax number?"),
     "email": ("What is the [email|e-mail] [address|id][| given| mentioned]?", "what is the email id?", "email?"),
     "url": ("What is the [website|web site|url|web address|homepage][| given| mentioned]?", "Which website is given?"),
-    "email_of": ("What is the email [id|address] of {name}?", "what is {name}'s email?"),
-    "phone_of": ("What is the [phone|telephone] number of {name}?", "How can {name} be reached by phone?"),
-    "person": ("What is the name of the person[| on the {doc}| mentioned]?", "Whose [card|{doc}] is this?", "name?"),
+    "person": (
+        "What is the name of the person[| on the {doc}| mentioned]?", "Whose [card|{doc}|name] is this?", "name?",
+        "Who is [this|named on the {doc}]?",
+    ),
 }  # fmt: skip

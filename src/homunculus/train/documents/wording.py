@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 import re
+from functools import lru_cache
 
-from homunculus.train.documents.templates import TEMPLATES
+from homunculus.train.documents import templates, worked
 
+TEMPLATES = templates.TEMPLATES | worked.TEMPLATES
 LONGEST = 120  # characters of a question
+EXACT = 0.35  # of the questions about a form are put in one and the same way
 
 _PLURAL = {"no": "number", "nos": "numbers", "num": "number", "#": "number", "qty": "quantity", "amt": "amount"}
 EXPAND = _PLURAL | {
@@ -136,35 +139,44 @@ SYNONYMS: tuple[tuple[str, str], ...] = (
 )
 _PATTERNS = tuple((re.compile(pattern), template) for pattern, template in SYNONYMS)
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
-_SLOT = re.compile(r"\{(\w+)\}")
-_ASKING = re.compile(r"(what|who|when|where|which|how|to whom|from whom|by whom)\b", re.IGNORECASE)
+_ASKING = re.compile(
+    r"(what|who|when|where|which|how|to whom|from whom|by whom|is|are|was|does|did|do|has|can)\b", re.IGNORECASE
+)
 
 
-def expand(template: str, rng: random.Random) -> str:
-    """The template with one alternative taken for each bracket, from the innermost outwards."""
-    while "[" in template:
-        template = _CHOICE.sub(lambda found: rng.choice(found[1].split("|")), template)
-    return template
+@lru_cache(4096)
+def ways(template: str) -> tuple[str, ...]:
+    """The template with one alternative taken for each bracket, in all ways that there are."""
+    found = _CHOICE.search(template)
+    if not found:
+        return (template,)
+    before, after = template[: found.start()], template[found.end() :]
+    return tuple(way for part in found[1].split("|") for way in ways(f"{before}{part}{after}"))
 
 
 def phrase(name: str, rng: random.Random, noun: str = "document", /, **slots: str) -> str:
     """One question of a sort, put in one of many ways."""
-    return fill(rng.choice(TEMPLATES[name]), rng, noun, **slots)
+    templates = TEMPLATES[name]
+    return fill(templates[int(rng.random() * len(templates))], rng, noun, **slots)
 
 
 def fill(template: str, rng: random.Random, noun: str, /, **slots: str) -> str:
     """A template with its alternatives taken and its slots filled."""
-    slots["doc"] = noun if rng.random() < 0.7 else rng.choice(("document", "page"))
-    slots["m"] = rng.choice(("mentioned", "given", "written", "specified"))
-    asked = sloppy(expand(template, rng), rng)  # before the slots are filled, whose text must stay as it is
-    return _SLOT.sub(
-        lambda found: slots[found[1].lower()] if found[1].islower() else slots[found[1].lower()].upper(), asked
-    )
+    options = ways(template)
+    asked = sloppy(options[int(rng.random() * len(options))], rng)  # before the slots, whose text must stay as it is
+    low = asked.lower()
+    if "{doc}" in low:
+        slots["doc"] = noun if rng.random() < 0.7 else rng.choice(("document", "page"))
+    if "{m}" in low:
+        slots["m"] = rng.choice(("mentioned", "given", "written", "specified"))
+    if asked.isupper():
+        slots |= {slot.upper(): text.upper() for slot, text in slots.items()}
+    return asked.format_map(slots)
 
 
 def sloppy(question: str, rng: random.Random) -> str:
     """The question as people type it: lower case, no question mark, a blank before it, all capitals."""
-    if not _ASKING.match(question) or rng.random() < 0.55:
+    if rng.random() < 0.55 or not _ASKING.match(question):
         return question
     habit = rng.random()
     if habit < 0.3:
@@ -195,17 +207,25 @@ def spelled(key: str, rng: random.Random) -> str:
     return low
 
 
+@lru_cache(65536)
+def known(key: str) -> str:
+    """The template of what a label is known to ask, if anything."""
+    name = re.sub(r"[^a-z/ -]", "", bare(key).lower()).strip()
+    return next((template for pattern, template in _PATTERNS if pattern.fullmatch(name)), "")
+
+
 def key_phrases(key: str, rng: random.Random, noun: str, times: int = 1) -> list[str]:
     """Questions for what stands at a label, by the label's own words or by what it is known to ask."""
-    plain = bare(key)
-    name = re.sub(r"[^a-z/ -]", "", plain.lower()).strip()
-    known = next((template for pattern, template in _PATTERNS if pattern.fullmatch(name)), "")
+    plain, template = bare(key), known(key)
     asked = []
     for _ in range(times):
+        if noun == "form" and rng.random() < EXACT:
+            asked.append(f"What is the value of the field '{plain}'?")
+            continue
         low = spelled(key, rng)
-        if known and rng.random() < 0.45:
+        if template and rng.random() < 0.45:
             verb = plain.lower().removesuffix(" by")
-            asked.append(fill(known + "?", rng, noun, key=plain, low=low, verb=verb))
+            asked.append(fill(template + "?", rng, noun, key=plain, low=low, verb=verb))
         else:
             asked.append(phrase("field", rng, noun, key=plain, low=low))
     return asked

@@ -1,0 +1,1 @@
+"""How well it answers: the sets, the scores, and their uncertainty."""

@@ -1,0 +1,41 @@
+"""How a page, a question and an answer stand in what the language model reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+BEFORE = "<|im_start|>user\n"  # then the cells of the page
+ASKED = "\n{}<|im_end|>\n<|im_start|>assistant\n"
+END = "<|im_end|>"
+ASK, REPLY = 44, 48  # tokens of a question with what stands around it, and of an answer with its end
+PAD = 0
+NOT_FOUND = "not on the page"  # the answer to what the page does not say
+
+
+def question_ids(tokenizer: Tokenizer, question: str, most: int = ASK) -> list[int]:
+    """A question as it follows the page; of a long one the beginning is kept."""
+    question = question.replace("<|", "< |").strip()  # a question cannot end itself
+    whole = _ids(tokenizer, ASKED.format(question))
+    tail = len(_ids(tokenizer, ASKED.format(""))) - 1  # without the line break before it
+    return whole if len(whole) <= most else whole[: most - tail] + whole[-tail:]
+
+
+def reply_ids(tokenizer: Tokenizer, answer: str, most: int = REPLY) -> list[int]:
+    """An answer and its end; none if it is too long to be learned."""
+    ids = _ids(tokenizer, answer.strip() + END)
+    return ids if len(ids) <= most else []
+
+
+def row(ids: list[int], length: int) -> Tensor:
+    """Ids with PAD behind them. [length] int32"""
+    return torch.tensor(ids[:length] + [PAD] * (length - len(ids)), dtype=torch.int32)
+
+
+def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    return list(tokenizer.encode(text, add_special_tokens=False).ids)

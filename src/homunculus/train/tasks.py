@@ -1,0 +1,66 @@
+"""Which network learns what, by the section of a plan that names it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from homunculus.errors import InputError
+from homunculus.reader import load_scout
+from homunculus.reader.bridge import Bridge, sizes_of
+from homunculus.reader.encoder import Encoder
+from homunculus.reader.scout import Scout
+from homunculus.reader.talk import BEFORE
+from homunculus.reader.weights import SHIPPED, checked, load
+from homunculus.train.answering import Joint, ReaderTask
+from homunculus.train.losses import EncoderTask, ScoutTask
+from homunculus.train.recipe import Recipe
+from homunculus.train.work import Task
+
+if TYPE_CHECKING:
+    from homunculus.train.loop import Pages
+
+MAIN = {"encoder": "read", "scout": "find"}  # the loss that tells when to stop; that of answers for the reader
+
+
+def task_of(name: str, recipe: Recipe, pages: Pages, start: Path | None) -> Task:
+    """What the section of this name trains, from the weights in a folder if one is given."""
+    try:
+        return BUILD.get(name, _reader)(recipe, pages, start).to(pages.device)
+    except TypeError as error:
+        raise InputError(f"{name}.sizes does not fit the network: {error}") from error
+
+
+def _encoder(recipe: Recipe, _: Pages, start: Path | None) -> Task:
+    encoder = Encoder(**recipe.sizes)
+    if start is not None:
+        load(encoder, checked(start, "encoder"))
+    return EncoderTask(encoder, seed=recipe.seed)
+
+
+def _scout(recipe: Recipe, _: Pages, start: Path | None) -> Task:
+    scout = Scout(**recipe.sizes)
+    if start is not None:
+        load(scout, checked(start, "scout"))
+    return ScoutTask(scout)
+
+
+def _reader(recipe: Recipe, pages: Pages, start: Path | None) -> Task:
+    """A stage of the reader: from the run of another stage, or from the encoder of a folder of weights."""
+    language, folder = pages.language, start or SHIPPED
+    joint = Joint(Bridge(**(sizes_of(language.model) | recipe.sizes)), Encoder())
+    if (folder / "last.safetensors").is_file():
+        load(joint, folder / "last.safetensors")
+    else:
+        load(joint.encoder, checked(folder, "encoder"))
+        if (folder / "bridge.safetensors").is_file():
+            load(joint.bridge, checked(folder, "bridge"))
+    joint.encoder.requires_grad_(recipe.encoder > 0)
+    scout = load_scout(device=pages.device) if recipe.alone else None
+    own = copy.deepcopy(language.model)  # the next stage wants it as it was
+    return ReaderTask(joint, own, language.encode(BEFORE), scout, recipe.alone, recipe.seed)
+
+
+BUILD: dict[str, Callable[[Recipe, Pages, Path | None], Task]] = {"encoder": _encoder, "scout": _scout}

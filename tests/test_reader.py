@@ -1,0 +1,362 @@
+"""The reader's parts: the bridge into a language model, what it is asked, and how many questions share one page."""
+
+import copy
+import json
+import random
+import shutil
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from typer.testing import CliRunner, Result
+
+import reader as reading
+from homunculus import CellTree, InputError, Selection, allocate, cli
+from homunculus.eval.metrics import anls
+from homunculus.reader import Encoder, load_encoder, load_reader, talk
+from homunculus.reader.bridge import Bridge, sizes_of, where
+from homunculus.reader.model import calibrated
+from homunculus.reader.talk import ASKED, BEFORE, END
+from homunculus.reader.weights import SHIPPED
+from homunculus.train.aloud import Line, Said, read_aloud
+from homunculus.train.answering import Joint, ReaderTask, apart, asked, located, visible
+from homunculus.train.asks import Asks
+from homunculus.train.pages import Labels
+
+SMALL = {"width": 96, "depth": 1, "heads": 3, "reading": 1}
+
+
+def small_language() -> LlamaForCausalLM:
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=200,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+    )
+    return LlamaForCausalLM(config).eval().requires_grad_(False)
+
+
+def loud(bridge: Bridge) -> Bridge:
+    """A bridge whose added matrices say something."""
+    for added in bridge.added:
+        torch.nn.init.normal_(added.up.weight, std=0.2)
+    return bridge
+
+
+def bridge_for(language: LlamaForCausalLM) -> Bridge:
+    return Bridge(eye=96, rank=4, **sizes_of(language))
+
+
+# -- the bridge ------------------------------------------------------------------------------------------------
+
+
+def test_a_new_bridge_leaves_the_language_model_as_it_was_and_a_merged_one_says_what_an_attached_one_says():
+    language, x = small_language(), torch.randn(2, 7, 64)
+    before = language(inputs_embeds=x).logits
+    bridge = bridge_for(language)
+    fresh = copy.deepcopy(language)
+    bridge.attach(fresh)
+    assert torch.equal(fresh(inputs_embeds=x).logits, before)
+    loud(bridge)
+    merged = copy.deepcopy(language)
+    bridge.merge(merged)
+    attached = fresh(inputs_embeds=x).logits
+    assert (attached - before).abs().max() > 0.01
+    torch.testing.assert_close(merged(inputs_embeds=x).logits, attached, rtol=1e-4, atol=1e-5)
+
+
+def test_only_the_bridge_gets_gradients():
+    language = small_language()
+    bridge = loud(bridge_for(language))
+    bridge.attach(language)
+    language(inputs_embeds=torch.randn(1, 4, 64)).logits.sum().backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in bridge.added.parameters())
+    assert all(p.grad is None for name, p in language.named_parameters() if "added" not in name)
+
+
+def test_a_token_knows_its_place_on_the_page():
+    places = torch.tensor([[[0.0, 1.5, 2.5], [0.0, 7.5, 2.5], [2.0, 2.0, 2.0]]])
+    here, there = where(places, torch.tensor([[10.0, 8.0]])), where(places * 2, torch.tensor([[20.0, 16.0]]))
+    assert here.shape == (1, 3, 30)
+    torch.testing.assert_close(here[..., :28], there[..., :28])  # shares of the page, not pixels
+    assert (here[0, 0] - here[0, 1]).abs().max() > 0.1
+
+
+# -- several questions after one page --------------------------------------------------------------------------
+
+
+def test_questions_side_by_side_are_answered_as_if_each_were_alone():
+    language = small_language()
+    encoder = Encoder(**SMALL)
+    task = ReaderTask(Joint(loud(bridge_for(language)), encoder), language, [5, 6, 7]).eval()
+    ids, at = torch.randint(1, 200, (2, 3, 9)), torch.tensor([[[3, 4, 8]]]).expand(2, 3, 3)
+    seen = torch.randn(2, 11, 64)
+    with torch.no_grad():
+        together = task._says(seen, ids, at)
+        for b in range(2):
+            for q in range(3):
+                embed = language.get_input_embeddings()
+                x = torch.cat((embed(torch.tensor([5, 6, 7])), seen[b], embed(ids[b, q])))[None]
+                alone = language(inputs_embeds=x).logits[0, 14 + at[b, q]]
+                torch.testing.assert_close(together[b, q], alone, rtol=1e-4, atol=1e-4)
+
+
+def test_apart_lets_a_question_see_the_page_and_itself_alone():
+    mask, place = apart(4, 2, 3, torch.device("cpu"))
+    assert mask.shape == (1, 1, 16, 16) and place[0, :10].tolist() == [0, 1, 2, 3, 4, 5, 6, 4, 5, 6]
+    assert mask[0, 0, 3].tolist() == [True] * 4 + [False] * 12
+    assert mask[0, 0, 8].tolist() == [True] * 4 + [False] * 3 + [True, True] + [False] * 7
+
+
+def labels(ask: list[list[int]], reply: list[list[int]]) -> Labels:
+    """One page with some questions, whatever else."""
+    count = len(ask)
+    empty = torch.zeros(1, 1, 4)
+    row = (torch.stack([talk.row(ids, n) for ids in rows])[None] for rows, n in ((ask, talk.ASK), (reply, talk.REPLY)))
+    return Labels(
+        torch.zeros(0, 5), torch.tensor([True]), torch.zeros(1, 1, 65, dtype=torch.uint8), torch.zeros(1, 1, 65, 2),
+        torch.zeros(1, 1, dtype=torch.bool), empty, torch.zeros(1, 1), torch.zeros(1, count, 96, dtype=torch.uint8),
+        torch.zeros(1, count, 4, 4), empty, *row,
+    )  # fmt: skip
+
+
+def test_answers_stand_behind_their_questions_and_each_token_is_asked_of_the_one_before():
+    known = labels([[11, 12, 13], [21]], [[31, 32, 2], [41, 2]])
+    ids, at, answer = asked(known, torch.tensor([[1, 0]]), torch.tensor([[True, True]]), 5)
+    assert ids.shape == (1, 2, talk.ASK + 5)
+    assert ids[0, 0, :4].tolist() == [21, 41, 2, 0] and ids[0, 1, :7].tolist() == [11, 12, 13, 31, 32, 2, 0]
+    assert answer[0].tolist() == [[41, 2, -1, -1, -1], [31, 32, 2, -1, -1]]
+    for q in range(2):
+        for place, token in zip(at[0, q].tolist(), answer[0, q].tolist(), strict=True):
+            assert token < 0 or ids[0, q, place + 1] == token
+    *_, unusable = asked(known, torch.tensor([[1]]), torch.tensor([[False]]), 5)
+    assert (unusable == -1).all()
+
+
+def test_visible_wants_every_part_of_an_answer_in_cells_fine_enough():
+    tree = CellTree(256, 256, 32, 3)
+    fine = allocate("grid", tree, torch.rand(1, tree.size), 64)
+    coarse = Selection.of(tree, torch.arange(tree.size)[tree.at(2)][None])
+    small, large = [40.0, 40, 120, 52], [40.0, 40, 120, 100]
+    boxes = torch.zeros(1, 4, 4, 4)
+    boxes[0, 0, 0], boxes[0, 1, 0] = torch.tensor(small), torch.tensor(large)
+    boxes[0, 2, 0], boxes[0, 2, 1] = torch.tensor(small), torch.tensor([-9.0, -9, -8, -8])
+    assert located(boxes).tolist() == [[True, True, True, False]]
+    assert visible(boxes, fine).tolist() == [[True, True, False, False]]
+    assert visible(boxes, coarse).tolist() == [[False, True, False, False]]
+
+
+def test_cells_come_in_reading_order():
+    tree = CellTree(160, 224)
+    selection = allocate("foveated", tree, torch.rand(2, tree.size), 20)
+    rows = selection.in_rows()
+    keys = rows.boxes[..., 1] * 1000 + rows.boxes[..., 0]
+    assert (keys.diff(dim=1) >= 0).all()
+    assert torch.equal(rows.indices.sort(1).values, selection.indices.sort(1).values)
+
+
+# -- what is asked ---------------------------------------------------------------------------------------------
+
+
+def page_lines() -> list[Line]:
+    texts = ["ACME Trading Company", "Invoice number 4711 of March", "Total amount due 12.50", "Thank you very much"]
+    lines = []
+    for n, text in enumerate(texts):
+        words = text.split()
+        boxes = np.array([[60 * i, 30 * n, 60 * i + 50, 30 * n + 14] for i in range(len(words))], np.float32)
+        lines.append(Line(words, boxes))
+    return lines
+
+
+def test_reading_lessons_say_what_stands_there():
+    lines, rng = page_lines(), random.Random(1)
+    lessons = [lesson for _ in range(30) for lesson in read_aloud(lines, 10, rng)]
+    texts = [line.text for line in lines]
+    assert len({lesson.text for lesson in lessons}) > 25
+    for lesson in lessons:
+        assert any(lesson.answer in text for text in texts)
+        x0, y0, x1, _ = lesson.boxes[0]
+        line = lines[int(y0 // 30)]
+        inside = [w for w, b in zip(line.words, line.boxes, strict=True) if b[0] >= x0 and b[2] <= x1]
+        assert " ".join(inside) == lesson.answer  # the box is that of the answer
+    below = [lesson for lesson in lessons if "below" in lesson.text or "under" in lesson.text]
+    assert below and all(texts.index(lesson.answer) > 0 for lesson in below)
+    assert read_aloud([], 5, rng) == []
+
+
+def test_asks_are_filled_up_and_cut_to_their_parts():
+    said = Said("What?", np.ones((6, 4), np.float32), "that")
+    asks = Asks.of([said], 3, [np.full(4, 2.0)], 2)
+    assert asks.questions == ["What?", "", ""] and asks.replies == ["that", "", ""]
+    assert asks.answers.shape == (3, 4, 4) and asks.answers[0].all() and not asks.answers[1:].any()
+    assert asks.usual[0].tolist() == [2.0] * 4 and not asks.usual[1].any()
+
+
+# -- from a run to an answer -----------------------------------------------------------------------------------
+
+
+def tiny_language(folder: Path) -> Path:
+    """A language model of two layers with a tokenizer of its own, on disk."""
+    text = [ASKED.format("What is the total amount on this page?"), BEFORE, "Invoice 4711 Total 12.50 " + END]
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    letters = pre_tokenizers.ByteLevel.alphabet()
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    trainer = trainers.BpeTrainer(vocab_size=300, special_tokens=special, initial_alphabet=letters)
+    tokenizer.train_from_iterator(text, trainer)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=300,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        eos_token_id=2,
+        bos_token_id=1,
+        pad_token_id=0,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.app, [*map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> tuple[Path, Path]:
+    """A folder of weights after a few steps of two stages, and the language model that they are for."""
+    folder = tmp_path_factory.mktemp("reader")
+    language = tiny_language(folder / "language")
+    common = "log_every = 2\nasks = 6\nema = 0.5\nsizes = { rank = 4 }\n"
+    common += "canvases = [{ height = 192, width = 256, batch = 2 }]"
+    plan = folder / "plan.toml"
+    plan.write_text(
+        f'[sources]\nlanguage = "{language}"\n[align]\nsteps = 4\naloud = 0.5\n{common}\n'
+        f"[answer]\nsteps = 4\nalone = 0.5\nencoder = 0.5\n{common}\n"
+    )
+    result = run("train", "reader", "--config", plan, "--out", folder / "run", "--device", "cpu")
+    assert result.exit_code == 0, result.exception
+    weights = folder / "weights"
+    shutil.copytree(SHIPPED, weights)
+    result = run("train", "ship", folder / "run" / "answer", weights)
+    assert result.exit_code == 0 and "bridge" in result.output and "encoder" in result.output
+    return weights, language
+
+
+def test_stages_follow_each_other_and_train_what_they_should(trained):
+    run_folder = trained[0].parent / "run"
+    align, answer = (load_file(run_folder / stage / "last.safetensors") for stage in ("align", "answer"))
+    shipped_encoder = load_encoder().state_dict()
+    kept = [name for name in align if name.startswith("encoder.")]
+    for name in kept:
+        torch.testing.assert_close(align[name], shipped_encoder[name.removeprefix("encoder.")])
+    assert any((answer[name] != align[name]).any() for name in kept)  # it learns in the second stage
+    assert all((align[f"bridge.added.{i}.up.weight"] != 0).any() for i in range(14))
+    rows = [json.loads(line) for line in (run_folder / "answer" / "log.jsonl").read_text().splitlines()]
+    assert {"answer", "exact", "dense", "read"} <= rows[0].keys() and all(row["answer"] > 0 for row in rows)
+
+
+def test_a_reader_answers_with_what_it_looked_at(trained, page):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is the language model that it was trained with
+        reader = load_reader(*trained)
+    answer = reader.ask(page, "What is the total?", budget=64, most=5)
+    assert isinstance(answer.text, str) and 0 <= answer.confidence <= 1
+    assert answer.glance.selection.mask.sum() == 64 and answer.glance.allocator == "foveated"
+    assert set(answer.seconds) >= {"load", "look", "encode", "read"} and all(s >= 0 for s in answer.seconds.values())
+    told = answer.to_dict()
+    assert told["answer"] == answer.text and len(told["tokens"]) == 64
+    json.dumps(told)
+
+
+def test_several_questions_are_answered_as_one_by_one(trained, page):
+    reader = load_reader(*trained)
+    questions = ["What is the total?", "Who signed it, and when was that done?", "Date?"]
+    together = reader.ask(page, questions, budget=64, most=6)
+    for question, answer in zip(questions, together, strict=True):
+        alone = reader.ask(page, question, budget=64, most=6)
+        assert answer.text == alone.text and answer.confidence == pytest.approx(alone.confidence, abs=1e-3)
+        assert torch.equal(answer.glance.selection.indices, alone.glance.selection.indices)
+
+
+def test_an_answer_grows_as_it_is_streamed(trained, page):
+    reader = load_reader(*trained)
+    grown = [answer.text for answer in reader.stream(page, "What is the total?", budget=32, most=6)]
+    assert 1 <= len(grown) <= 6 and grown[-1] == reader.ask(page, "What is the total?", budget=32, most=6).text
+    sampled = {reader.ask(page, "Total?", budget=32, most=8, temperature=2.0, seed=seed).text for seed in (0, 0, 1, 2)}
+    assert 2 <= len(sampled) <= 3  # the same seed says the same
+
+
+def test_a_reader_names_what_is_wrong(trained, page, tmp_path):
+    weights, language = trained
+    reader = load_reader(weights, language)
+    for wrong in ("", "  "):
+        with pytest.raises(InputError, match="question is missing"):
+            reader.ask(page, wrong)
+    with pytest.raises(InputError, match="knows no 'colour'"):
+        reader.ask(page, "Total?", colour="red")
+    with pytest.raises(InputError, match="cannot load a language model"):
+        load_reader(weights, tmp_path)
+    other = LlamaForCausalLM.from_pretrained(language)
+    torch.nn.init.normal_(other.lm_head.weight)
+    other.save_pretrained(tmp_path)
+    for file in language.glob("tokenizer*"):
+        shutil.copy(file, tmp_path)
+    with pytest.warns(UserWarning, match="another language model"):
+        load_reader(weights, tmp_path)
+
+
+def test_confidence_is_calibrated():
+    assert calibrated(0.5, (1.0, 0.0)) == pytest.approx(0.5)
+    assert calibrated(0.9, (1.0, 0.0)) == pytest.approx(0.9)
+    assert calibrated(0.9, (0.5, -1.0)) < 0.6 and 0 < calibrated(0.0, (1.0, 0.0)) < calibrated(1.0, (1.0, 0.0)) < 1
+
+
+# -- the benchmark ---------------------------------------------------------------------------------------------
+
+
+def test_the_benchmark_goes_on_where_it_was_and_scores_what_was_said(trained, page, tmp_path, capsys):
+    place = tmp_path / "data" / "funsd" / "val"
+    (place / "images").mkdir(parents=True)
+    for name in "ab":
+        page.crop((0, 0, 400, 300)).save(place / "images" / f"{name}.png")
+    rows = [
+        {"image": f"images/{name}.png", "question": f"What is {i}?", "answers": [str(i)], "qid": f"{name}{i}"}
+        for name in "ab"
+        for i in range(2)
+    ]
+    (place / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    weights, language = trained
+    words = ["--data", tmp_path / "data", "--sets", "funsd", "--weights", weights, "--language", language]
+    words += ["--ways", "foveated/query/32,uniform/query/32", "--most", 3, "--out", tmp_path / "r.json", "--batch", 3]
+    reading.main([*map(str, words)])
+    lines = (tmp_path / "r.jsonl").read_text().splitlines()
+    told = [json.loads(line) for line in lines]
+    assert len({(row["qid"], row["way"]) for row in told[1:]}) == 8 == len(told) - 1
+    assert all(row["score"] == anls(row["answer"], [row["qid"][1:]]) for row in told[1:])
+    (tmp_path / "r.jsonl").write_text("\n".join(lines[:4]) + '\n{"dataset": "fun')  # killed in the middle of a line
+    reading.main([*map(str, words)])
+    again = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines() if line.endswith("}")]
+    key = lambda row: (row["qid"], row["way"], row["answer"])  # noqa: E731
+    assert sorted(map(key, again[1:])) == sorted(map(key, told[1:]))
+    results = json.loads((tmp_path / "r.json").read_text())
+    assert {(row["way"], row["n"], row["pages"]) for row in results["rows"]} == {
+        ("foveated/query/32", 4, 2),
+        ("uniform/query/32", 4, 2),
+    }
+    assert "| foveated/query/32 | " in capsys.readouterr().out
+    moved = reading.other_pages(reading.items(tmp_path / "data", "funsd"))
+    assert {(item.qid, item.image.stem) for item in moved} == {("a0", "b"), ("a1", "b"), ("b0", "a"), ("b1", "a")}
+    sure, right = np.array([0.95, 0.95, 0.15, 0.15]), np.array([1.0, 0.0, 0.0, 0.0])
+    assert reading.calibration_error(sure, right) == pytest.approx(0.5 * 0.45 + 0.5 * 0.15)
