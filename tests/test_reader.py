@@ -323,6 +323,28 @@ def test_confidence_is_calibrated():
     assert calibrated(0.9, (0.5, -1.0)) < 0.6 and 0 < calibrated(0.0, (1.0, 0.0)) < calibrated(1.0, (1.0, 0.0)) < 1
 
 
+def test_ask_on_the_command_line(trained, page, tmp_path, homunculus):
+    weights, language = trained
+    page.save(tmp_path / "page.png")
+    page.convert("RGB").save(tmp_path / "page.pdf")
+    common = ("--weights", weights, "--model", language, "--budget", 32, "--most", 4)
+    code, out, _ = homunculus("ask", tmp_path / "page.png", "What is it?", *common, "--png", tmp_path / "a.png")
+    assert code == 0 and "% sure" in out and (tmp_path / "a.png").is_file()
+    code, out, err = homunculus("ask", tmp_path / "page.pdf", "What is it?", "Who?", *common, "--json", "-")
+    told = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and [row["question"] for row in told] == ["What is it?", "Who?"] and "% sure" in err
+    assert all({"answer", "confidence", "seconds", "tokens"} <= row.keys() and len(row["tokens"]) == 32 for row in told)
+    homunculus(
+        "ask", tmp_path / "page.png", "a?", "b?", *common, "--png", tmp_path / "b.png", "--json", tmp_path / "b.json"
+    )
+    assert {file.name for file in tmp_path.glob("b*")} == {"b-1.png", "b-2.png", "b.json"}
+    assert len((tmp_path / "b.json").read_text().splitlines()) == 2
+    code, _, err = homunculus("ask", tmp_path / "page.png", " ", *common)
+    assert code == 2 and "a question is missing" in err
+    code, _, err = homunculus("ask", tmp_path / "none.png", "What?", *common)
+    assert code == 2 and "none.png" in err and "Traceback" not in err
+
+
 # -- the benchmark ---------------------------------------------------------------------------------------------
 
 

@@ -433,9 +433,24 @@ def test_a_folder_that_holds_no_pages_is_one_sentence(scanned, tmp_path):
     with pytest.raises(InputError, match="nowhere is no data folder: No such file") as caught:
         Scans([tmp_path / "nowhere"], CPU)
     assert "\n" not in str(caught.value)
-    (scanned / "words.jsonl").write_text("")
+    for file in ("words.jsonl", "questions.jsonl"):
+        (scanned / file).write_text("")
     with pytest.raises(InputError, match="there are no pages in"):
         Scans([scanned], CPU)
+
+
+def test_photographs_without_words_can_be_asked_about(tmp_path):
+    (tmp_path / "images").mkdir()
+    rows = []
+    for i in range(30):
+        Image.new("RGB", (320, 256), (9 * i, 90, 20)).save(tmp_path / "images" / f"{i}.webp")
+        rows.append({"image": f"images/{i}.webp", "question": "what colour is it?", "answers": ["green"], "qid": i})
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scans = Scans([tmp_path], CPU)
+    assert 20 < len(scans) < 30 and len(scans) + len(Scans([tmp_path], CPU, held=True)) == 30
+    assert all(page.questions[0].answer == "green" and not page.dense for page in scans.pages)
+    labels = scans.draft(4, (256, 320), random.Random(0)).labels
+    assert not labels.answers.any() and not labels.dense.any()  # nowhere to point at, nothing to read
 
 
 def test_scans_are_learned_from_and_pages_held_back_are_looked_at(scanned, tmp_path):

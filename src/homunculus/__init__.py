@@ -4,6 +4,7 @@
 
     glance = hm.Eye(allocator="foveated", budget=273).look("page.png", "What is the total?")
     glance.save("look.png")
+    hm.load_reader().ask("page.png", "What is the total?").text
 
 Axis legend: B images, N cells of the tree, K chosen cells, L levels.
 """
@@ -13,6 +14,7 @@ from homunculus.cells import CellTree, Selection
 from homunculus.errors import BatchError, ImageError, InputError
 from homunculus.eye import Eye, Glance
 from homunculus.image import load as load_image
+from homunculus.reader import load_reader
 from homunculus.relevance import list_relevances
 
 __version__ = "0.1.0"
@@ -28,4 +30,5 @@ __all__ = [
     "list_allocators",
     "list_relevances",
     "load_image",
+    "load_reader",
 ]

@@ -1,4 +1,4 @@
-"""The command line: `homunculus look`, `homunculus allocators`, `homunculus train`.
+"""The command line: `homunculus look`, `homunculus ask`, `homunculus allocators`, `homunculus train`.
 
 Colours and progress on a terminal, plain text when piped; exit code 0 only when all went well, 2 for wrong input.
 """
@@ -9,6 +9,7 @@ import ast
 import inspect
 import os
 import sys
+from contextlib import nullcontext
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -138,6 +139,76 @@ def look(
             _complain(error if image in str(error) or len(images) == 1 else f"{image}: {error}")
     if failed:
         raise typer.Exit(2)
+
+
+@app.command(hidden=True)  # until trained weights of the bridge are shipped
+def ask(
+    image: Annotated[str, typer.Argument(help="PNG, JPEG, WebP, TIFF or PDF.")],
+    questions: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="What to answer; one or several.")],
+    allocator: Annotated[
+        str, typer.Option("--allocator", "-a", help="Rule; see [b]homunculus allocators[/b].")
+    ] = "foveated",
+    relevance: Annotated[
+        str, typer.Option("--relevance", "-r", help="What matters: information, saliency, query, learned, opponent.")
+    ] = "query",
+    budget: Annotated[int, typer.Option("--budget", "-k", help="How many tokens.")] = 273,
+    fixation: Annotated[
+        str | None, typer.Option(help="Where to look: X,Y in pixels, 'centre' or 'words'; else where relevance peaks.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Folder or hub id of the language model; else the one on this machine.")
+    ] = None,
+    weights: Annotated[Path | None, typer.Option(help="Folder of the reader's weights; else the shipped ones.")] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    most: Annotated[int, typer.Option(min=1, help="Tokens of an answer at most.")] = 64,
+    temperature: Annotated[float, typer.Option(min=0, help="Above 0, sample the answer.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the sampling.")] = 0,
+    dpi: Annotated[float, typer.Option(min=1, help="Resolution at which a PDF page is drawn.")] = 144,
+    page: Annotated[int, typer.Option(min=0, help="Page of a PDF or TIFF, from 0.")] = 0,
+    max_pixels: Annotated[int, typer.Option(min=1, help="Largest image to decode.")] = MAX_PIXELS,
+    png: Annotated[Path | None, typer.Option(help="Write the picture of what was looked at, answer on top.")] = None,
+    json_: Annotated[
+        Path | None, typer.Option("--json", help="Write answer and tokens as JSON; - for standard output.")
+    ] = None,
+) -> None:
+    """Answer questions about an image or a page of a PDF, and tell how sure the answer is.
+
+    [dim]homunculus ask page.png "What is the total?" --png look.png[/dim]
+
+    The page is taken in once; each question looks at it anew. With several questions each gets its own picture:
+    look.png becomes look-1.png, look-2.png; the JSON has a line for each.
+    """
+    from homunculus.reader import load_reader
+
+    if any(not question.strip() for question in questions):
+        raise InputError("a question is missing: ask something about the image")
+    with err.status("loading the reader") if err.is_terminal else nullcontext():
+        reader = load_reader(weights, model, device)
+    how: dict[str, Any] = {
+        "allocator": allocator,
+        "relevance": relevance,
+        "budget": budget,
+        "fixation": _point(fixation),
+    }
+    how |= {"page": page, "dpi": dpi, "max_pixels": max_pixels}
+    how |= {"most": most, "temperature": temperature, "seed": seed}
+    answers = reader.ask(image, questions, **how)
+    if json_:
+        lines = "".join(answer.to_json() for answer in answers)
+        if json_ == Path("-"):
+            sys.stdout.write(lines)
+        else:
+            with replacing(json_) as unfinished:
+                unfinished.write_text(lines)
+    says = err if json_ == Path("-") else out
+    for i, answer in enumerate(answers):
+        if len(answers) > 1:
+            says.print(escape(questions[i]), style="dim")
+        says.print(f"[bold]{escape(answer.text)}[/bold]  [dim]{answer.confidence:.0%} sure[/dim]")
+        if png:
+            own = png if len(answers) == 1 else png.with_name(f"{png.stem}-{i + 1}{png.suffix}")
+            answer.save(own)
+            says.print(f"  wrote {escape(str(own))}")
 
 
 @app.command()

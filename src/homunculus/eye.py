@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
 import torch
 from torch import Tensor
@@ -110,14 +110,31 @@ class Glance:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture (.png, .jpg, .webp) or the numbers (.json)."""
-        ending = Path(path).suffix.lower()
-        if ending not in (".json", *PICTURES):
-            raise InputError(f"cannot write {path}: its ending must be .json or one of {', '.join(PICTURES)}")
-        with replacing(path) as unfinished:
-            if ending == ".json":
-                unfinished.write_text(self.to_json())
-            else:
-                self.picture().save(unfinished, format=PICTURES[ending])
+        save(self, path)
+
+
+class Shown(Protocol):
+    """What can be saved as a picture or as numbers."""
+
+    def picture(self) -> Image.Image:
+        """The picture."""
+        ...
+
+    def to_json(self) -> str:
+        """The numbers."""
+        ...
+
+
+def save(what: Shown, path: str | os.PathLike[str]) -> None:
+    """Write a picture (.png, .jpg, .webp) or numbers (.json), as the name ends."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".json", *PICTURES):
+        raise InputError(f"cannot write {path}: its ending must be .json or one of {', '.join(PICTURES)}")
+    with replacing(path) as unfinished:
+        if ending == ".json":
+            unfinished.write_text(what.to_json())
+        else:
+            what.picture().save(unfinished, format=PICTURES[ending])
 
 
 class Eye:

@@ -18,8 +18,11 @@ PAPER, INK, FAINT, FIXATION = "#ffffff", "#1b1f24", "#5b6470", "#e4007c"
 LEVELS = ("#b30021", "#e4572e", "#d99a00", "#2e8b57", "#2676b8", "#5b3fa0", "#3a3a3a")
 
 
-def picture(glance: Glance) -> Image.Image:
-    """Two panels with a caption above and a legend below; side by side, or one above the other for wide images."""
+def picture(glance: Glance, answer: str = "") -> Image.Image:
+    """Two panels with a caption above and a legend below; side by side, or one above the other for wide images.
+
+    An answer is written under the question.
+    """
     size = _panel_size(glance)
     at = _level_for(glance, size)
     page = _as_image(glance.scene.levels[at][0]).resize(size, Image.Resampling.LANCZOS)
@@ -28,13 +31,13 @@ def picture(glance: Glance) -> Image.Image:
     _draw_fixations(page, glance)
     stacked = size[0] > 2 * size[1]
     width = max(size[0] if stacked else 2 * size[0] + MARGIN, 720)
-    caption, legend = _caption(glance, width), _laid_out(_legend(glance), width)
+    caption, legend = _caption(glance, width, answer), _laid_out(_legend(glance), width)
     top = MARGIN + LINE * len(caption) + MARGIN // 2
     below = top + (2 * (size[1] + LINE) if stacked else size[1] + LINE)
     sheet = Image.new("RGB", (width + 2 * MARGIN, below + LINE * (legend[-1][1] + 1) + MARGIN // 2), PAPER)
     draw = ImageDraw.Draw(sheet)
     for i, line in enumerate(caption):
-        draw.text((MARGIN, MARGIN + i * LINE), line, INK if i < len(caption) - 1 else FAINT, _font(18 if i else 20))
+        draw.text((MARGIN, MARGIN + i * LINE), line[1], line[0], _font(18 if i else 20))
     places = ((MARGIN, top), (MARGIN, top + size[1] + LINE) if stacked else (MARGIN + size[0] + MARGIN, top))
     for place, panel in zip(places, (page, seen), strict=True):
         sheet.paste(panel, place)
@@ -89,14 +92,18 @@ def _draw_fixations(page: Image.Image, glance: Glance) -> None:
             draw.text((x + 18, y - 12), str(i + 1), FIXATION, _font(22))
 
 
-def _caption(glance: Glance, width: int) -> list[str]:
+def _caption(glance: Glance, width: int, answer: str) -> list[tuple[str, str]]:
+    """Question, answer and facts in lines: their colour and text."""
     chosen = glance.selection.boxes.shape[1]
     facts = (
         f"{glance.allocator}: {chosen} of {glance.tree.size} cells, {float(glance.selection.coverage()[0]):.0%} of the "
         f"{glance.tree.width} x {glance.tree.height} image covered"
     )
-    lines = textwrap.wrap(glance.question, max(20, width // 11), max_lines=4, placeholder=" ...") or ["(a free look)"]
-    return [*lines, *textwrap.wrap(facts, max(20, width // 10))]
+    wide = max(20, width // 11)
+    lines = textwrap.wrap(glance.question, wide, max_lines=4, placeholder=" ...") or ["(a free look)"]
+    said = textwrap.wrap(answer, wide, max_lines=4, placeholder=" ...")
+    parts = (INK, lines), (FIXATION, said), (FAINT, textwrap.wrap(facts, max(20, width // 10)))
+    return [(colour, line) for colour, written in parts for line in written]
 
 
 def _legend(glance: Glance) -> list[tuple[str, str]]:

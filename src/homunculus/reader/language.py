@@ -160,5 +160,5 @@ def _transformers() -> Any:
     try:
         import transformers
     except ImportError as error:
-        raise InputError("answering needs transformers: pip install 'homunculus[reader]'") from error
+        raise InputError("answering needs transformers: pip install 'homunculus[hf]'") from error
     return transformers

@@ -6,7 +6,9 @@ own answer lies, and always costs the language model the same number of tokens.
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +23,7 @@ from torch import Tensor
 from homunculus import image as images
 from homunculus import positions, tokens
 from homunculus.errors import InputError, whole_number
-from homunculus.eye import Eye, Glance
+from homunculus.eye import Eye, Glance, save
 from homunculus.reader.bridge import Bridge
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.language import Language, fingerprint
@@ -29,6 +31,8 @@ from homunculus.reader.scout import Scout
 from homunculus.reader.talk import BEFORE, END, NOT_FOUND, question_ids
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from homunculus.image import Source
 
 LONGEST = 64  # tokens of an answer unless told
@@ -50,6 +54,20 @@ class Answer:
         """The glance's entries with answer, confidence and seconds, ready for JSON."""
         said = {"answer": self.text, "confidence": self.confidence, "seconds": self.seconds}
         return self.glance.to_dict() | said
+
+    def to_json(self) -> str:
+        """`to_dict` as one line of JSON."""
+        return json.dumps(self.to_dict(), allow_nan=False) + "\n"
+
+    def picture(self) -> Image.Image:
+        """The picture of the glance with the answer above it."""
+        from homunculus.viz import picture
+
+        return picture(self.glance, f"{self.text}   ({self.confidence:.0%} sure)")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture (.png, .jpg, .webp) or the numbers (.json)."""
+        save(self, path)
 
 
 class Reader:

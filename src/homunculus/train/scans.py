@@ -65,7 +65,7 @@ class Scans:
     """Pages of some data folders; `draft` picks and places a batch of them, `show` gives its pixels on the device.
 
     Args:
-        folders: each holds questions.jsonl, words.jsonl and images/.
+        folders: each holds questions.jsonl, images/ and, where words are known, words.jsonl.
         held: the pages that are held back, or all the others.
     """
 
@@ -209,7 +209,8 @@ def _suits(page: Sequence[int], canvas: tuple[int, int], crops: bool) -> bool:
 
 def _read_folder(folder: Path, held: bool) -> list[Scan]:
     try:
-        words = {row["image"]: row for row in _rows(folder / "words.jsonl")}
+        known = (folder / "words.jsonl").is_file()  # photographs have none
+        words = {row["image"]: row for row in _rows(folder / "words.jsonl")} if known else {}
         questions: dict[str, list[dict[str, Any]]] = {}
         for row in _rows(folder / "questions.jsonl"):
             questions.setdefault(row["image"], []).append(row)
@@ -217,8 +218,9 @@ def _read_folder(folder: Path, held: bool) -> list[Scan]:
         raise InputError(f"{folder} is no data folder: {error.strerror} for {error.filename}") from error
     except (json.JSONDecodeError, KeyError) as error:
         raise InputError(f"{folder}: a line of words.jsonl or questions.jsonl cannot be used: {error}") from error
-    names = sorted(name for name in words if (zlib.crc32(name.encode()) % HELD == 0) == held)
-    jobs = [(folder, name, words[name], questions.get(name, [])) for name in names]
+    every = {*words, *questions}
+    names = sorted(name for name in every if (zlib.crc32(name.encode()) % HELD == 0) == held)
+    jobs = [(folder, name, words.get(name, {"words": []}), questions.get(name, [])) for name in names]
     if len(jobs) < 64:
         return [_scan(*job) for job in jobs]
     with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:  # decoding and text work take a core each
@@ -253,7 +255,7 @@ def _scan(folder: Path, name: str, words: dict[str, Any], questions: list[dict[s
     line = np.array([l for _, _, l in reads], bool)
     asked = [Said(plain(q["question"]), _answer(q), plain(str((q.get("answers") or [""])[0]))) for q in questions]
     lines = [_line(t, b) for t, b in items] if not single else _rows_of(items)
-    return Scan(name, pixels, text, centres, line, boxes, _searches(items), asked, lines, single)
+    return Scan(name, pixels, text, centres, line, boxes, _searches(items), asked, lines, single and bool(items))
 
 
 def _line(text: str, box: Array) -> Line:
