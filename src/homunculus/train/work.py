@@ -94,7 +94,8 @@ class Work:
         """Losses alone."""
         if self.fast:
             torch._foreach_copy_(self.copies, self.masters)
-        return cast(Losses, self.copy(*inputs))
+        with torch.compiler.set_stance("force_eager"):  # not worth compiling anew without gradients
+            return cast(Losses, self.copy(*inputs))
 
     def _once(self, inputs: list[Tensor], weights: dict[str, float]) -> Losses:
         grads = [cast(Tensor, p.grad) for p in self.copies]
