@@ -200,7 +200,7 @@ def way_through(scout, pixels: Tensor, repeat: int = 20) -> list[dict]:
         marks[1].record()
         relevance = scout(scene, questions)
         marks[2].record()
-        selection = allocate("foveated", tree, relevance, BUDGETS[0])
+        selection = allocate("foveated", tree, relevance, BUDGETS[0], error=scene.lost)
         marks[3].record()
         patches(levels, selection)
         marks[4].record()

@@ -164,7 +164,7 @@ def acuity(cells: Cells, fixation) -> list[float]:
 
 def foveated(cells, relevance, budget, fixation):
     most = max(max(relevance), 1e-300)
-    gain = [g * (max(r, 0) / most + 0.05) for g, r in zip(acuity(cells, fixation), relevance, strict=True)]
+    gain = [g * (max(r, 0) / most + 0.005) for g, r in zip(acuity(cells, fixation), relevance, strict=True)]
     largest = max(map(abs, relevance)) or 1.0
     near = [E0 / (e + E0) for e in eccentricity(cells, fixation)]
     rest = [r + largest * 1e-12 * n for r, n in zip(relevance, near, strict=True)]

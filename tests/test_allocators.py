@@ -287,7 +287,7 @@ def test_an_unknown_name_lists_the_known_ones():
 
 
 def test_an_unknown_option_lists_the_known_ones():
-    with pytest.raises(InputError, match="foveated has no option 'fovae'; it takes m0, e0"):
+    with pytest.raises(InputError, match="foveated has no option 'fovae'; it takes error, detail, m0, e0"):
         allocate("foveated", TREE, FLAT, fovae=1)
     with pytest.raises(InputError, match="takes no options"):
         allocate("grid", TREE, FLAT, seed=1)
@@ -320,6 +320,8 @@ WRONG_OPTIONS = [
     ("foveated", {"degrees": 0}),
     ("foveated", {"fovea": 1.5}),
     ("foveated", {"floor": -1}),
+    ("foveated", {"detail": -1}),
+    ("foveated", {"error": torch.ones(1, 3)}),
     ("atlas", {"segments": torch.zeros(1, 5, 5, dtype=torch.long)}),
     ("atlas", {"segments": torch.zeros(2, 5, 5)}),
     ("atlas", {"segments": -torch.ones(2, 5, 5, dtype=torch.long)}),

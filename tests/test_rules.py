@@ -70,6 +70,20 @@ def test_magnification_is_the_formula():
     assert float(magnification(torch.tensor(2.0), m0=10, e0=0.5)) == pytest.approx(4)
 
 
+def test_foveated_leaves_empty_paper_coarse_however_near():
+    relevance = torch.ones(1, SQUARE.size)
+    centre = torch.tensor([[1024.0, 1024.0]])
+    printed = SQUARE.centre[:, 0] > 1024  # the right half of the page
+    error = torch.where(printed, 4.0 ** SQUARE.level.double(), 0.0)[None]
+
+    def fine_cells_left(**options) -> int:
+        selection = allocate("foveated", SQUARE, relevance, 273, centre, **options)
+        return int(((selection.levels == 0) & (selection.centre[..., 0] < 1024)).sum())
+
+    everywhere, some, none = fine_cells_left(), fine_cells_left(error=error), fine_cells_left(error=error, detail=0)
+    assert everywhere == none > 20 and some < everywhere / 4
+
+
 def test_foveated_follows_relevance_too_and_the_floor_says_how_much():
     relevance = one_place(SQUARE, 1800, 300, 60)
     corner = torch.tensor([[200.0, 1800.0]], dtype=torch.float64)

@@ -7,16 +7,19 @@ from torch import Tensor
 
 from homunculus.allocators.acuity import E0, M0, acuity_gain
 from homunculus.allocators.cut import cut
-from homunculus.allocators.frame import Request, relative
+from homunculus.allocators.frame import Request, per_cell, relative
 from homunculus.errors import InputError
 from homunculus.fixation import PAGE_DEGREES, eccentricity
 
-FLOOR = 0.05
+FLOOR = 0.005
+EMPTY = 1e-3  # what a cell without any detail still counts
 
 
 def foveated(
     request: Request,
     *,
+    error: Tensor | None = None,
+    detail: float = 1.0,
     m0: float = M0,
     e0: float = E0,
     degrees: float = PAGE_DEGREES,
@@ -28,11 +31,17 @@ def foveated(
     M(e) = `m0` / (e + `e0`) is that of the cortex, with the page `degrees` high; the budget sets the density, so m0
     cancels out. `fovea` is a share of tokens kept for the finest cells around the fixation, `floor` what a cell of no
     relevance still weighs against the most relevant one: 1 and more lets acuity rule, 0 lets relevance rule.
+
+    With `error` [B, N], what each cell would lose if it were left coarse, a cell counts as much as the detail per pixel
+    in it to the power of `detail`: empty paper is not worth a closer look, however near. 0 leaves that out.
     """
     if not floor >= 0:
         raise InputError(f"floor must be at least 0, got {floor!r}")
+    if not 0 <= detail <= 8:
+        raise InputError(f"detail must be from 0 to 8, got {detail!r}")
     e = eccentricity(request.tree, request.fixation, degrees)
-    gain = acuity_gain(request, e, m0, e0, fovea) * relevance_weight(request, floor)
+    weight = request.weight if error is None else request.weight * _detail(request, error) ** detail
+    gain = acuity_gain(request, e, m0, e0, fovea) * (relative(weight) + floor)
     return cut(request, gain, rest=_nearest_of_equals(request, e, e0))
 
 
@@ -42,6 +51,7 @@ def _nearest_of_equals(request: Request, e: Tensor, e0: float) -> Tensor:
     return request.relevance + torch.where(largest > 0, largest, 1.0) * 1e-12 * (e0 / (e + e0))
 
 
-def relevance_weight(request: Request, floor: float) -> Tensor:
-    """Relevance from 0 to 1 of each image's largest, plus the floor. [B, N]"""
-    return relative(request.weight) + floor
+def _detail(request: Request, error: Tensor) -> Tensor:
+    """Detail per pixel of each cell, as a share of the image's most detailed one. [B, N]"""
+    density = per_cell("error", error, request) / 4.0 ** request.tree.level.double()
+    return relative(density) + EMPTY
