@@ -15,7 +15,7 @@ from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
 from homunculus.fixation import peak
 from homunculus.reader import Encoder, Scout, load_encoder, load_scout, weights
-from homunculus.reader.scout import MOST, STRIDE, over_tree, small_copy
+from homunculus.reader.scout import MOST, STRIDE, grid_of, over_tree, small_copy
 from homunculus.relevance import Scene, query, relevance_of
 
 INVOICE = Path(__file__).parents[1] / "examples" / "invoice.png"
@@ -150,6 +150,25 @@ def test_what_is_found_on_the_map_is_found_there_on_the_page(size, cell):
         at = peak(scene.tree, over_tree(scene, logits))[0, 0]
         x, y = (column + 0.5) * size[1] / columns, (row + 0.5) * size[0] / rows
         assert abs(float(at[0]) - x) <= 40 and abs(float(at[1]) - y) <= 40
+
+
+@pytest.mark.parametrize("size", [(1000, 762), (1792, 1385), (97, 501), (20, 20)])
+def test_every_cell_takes_the_most_likely_place_that_lies_in_it(size):
+    height, width = size
+    scene = Scene(torch.zeros(1, 3, height, width, dtype=torch.uint8), CellTree(height, width))
+    rows, columns = grid_of(height, width)
+    logits = torch.randn(1, rows, columns, generator=torch.Generator().manual_seed(1))
+    found = scene.tree.grid(over_tree(scene, logits), 0)[0]
+    chance = logits[0].sigmoid()
+    for row in range(found.shape[0]):
+        for column in range(found.shape[1]):
+            top, left = row * 32, column * 32
+            bottom, right = min(top + 32, height), min(left + 32, width)
+            inside = chance[
+                int((top + 0.5) * rows / height) : int((bottom - 0.5) * rows / height) + 1,
+                int((left + 0.5) * columns / width) : int((right - 0.5) * columns / width) + 1,
+            ]
+            assert found[row, column] == pytest.approx(float(inside.max()))
 
 
 def test_the_scout_says_the_same_twice(scout):

@@ -211,8 +211,24 @@ def grid_of(height: int, width: int) -> tuple[int, int]:
 def over_tree(scene: Scene, logits: Tensor) -> Tensor:
     """Logits on the scout's map [n, h, w] as relevance of every cell: that of the most likely place in it. [n, N]"""
     tree = scene.tree
-    chance = F.adaptive_max_pool2d(logits.float().sigmoid().clamp(min=LEAST), tree.shapes[0])
+    chance = logits.float().sigmoid().clamp(min=LEAST)
+    for axis, side in ((1, tree.height), (2, tree.width)):
+        chance = _largest_in_cells(chance, axis, side, tree.cell)
     return tree.lift(chance.to(tree.device), how="max")
+
+
+def _largest_in_cells(values: Tensor, axis: int, side: int, cell: int) -> Tensor:
+    """The largest of the places that each cell of an axis touches; places divide the side evenly, the last cell may not.
+
+    A place that a cell only grazes counts half a pixel of it, so that rounding does not give it a neighbour's.
+    """
+    places, cells = values.shape[axis], -(-side // cell)
+    start = torch.arange(cells, device=values.device) * cell
+    first = ((start + 0.5) * places / side).long()
+    last = (((start + cell).clamp(max=side) - 0.5) * places / side).long()
+    step = torch.arange(int((last - first).max()) + 1, device=values.device)
+    index = torch.minimum(first[:, None] + step, last[:, None])  # [cells, n]
+    return values.index_select(axis, index.flatten()).unflatten(axis, index.shape).amax(axis + 1)
 
 
 def _places(h: int, w: int, device: torch.device) -> Tensor:
