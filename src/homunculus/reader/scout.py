@@ -218,9 +218,9 @@ def over_tree(scene: Scene, logits: Tensor) -> Tensor:
 
 
 def _largest_in_cells(values: Tensor, axis: int, side: int, cell: int) -> Tensor:
-    """The largest of the places that each cell of an axis touches; places divide the side evenly, the last cell may not.
+    """The largest of the places that each cell of an axis touches by half a pixel or more.
 
-    A place that a cell only grazes counts half a pixel of it, so that rounding does not give it a neighbour's.
+    Places divide the side evenly; cells have their own size, and the last may reach beyond it.
     """
     places, cells = values.shape[axis], -(-side // cell)
     start = torch.arange(cells, device=values.device) * cell
