@@ -31,10 +31,10 @@ from homunculus.train.pages import Labels
 SMALL = {"width": 96, "depth": 1, "heads": 3, "reading": 1}
 
 
-def small_language() -> LlamaForCausalLM:
+def small_language(words: int = 200) -> LlamaForCausalLM:
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=200,
+        vocab_size=words,
         hidden_size=64,
         intermediate_size=96,
         num_hidden_layers=2,
@@ -213,19 +213,7 @@ def tiny_language(folder: Path) -> Path:
     trainer = trainers.BpeTrainer(vocab_size=300, special_tokens=special, initial_alphabet=letters)
     tokenizer.train_from_iterator(text, trainer)
     PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=300,
-        hidden_size=64,
-        intermediate_size=96,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        eos_token_id=2,
-        bos_token_id=1,
-        pad_token_id=0,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
+    small_language(300).save_pretrained(folder)
     return folder
 
 

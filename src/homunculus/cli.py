@@ -38,6 +38,19 @@ out = Console(highlight=False, soft_wrap=True, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
+# what several commands ask for
+Rule = Annotated[str, typer.Option("--allocator", "-a", help="Rule; see [b]homunculus allocators[/b].")]
+Matters = Annotated[
+    str, typer.Option("--relevance", "-r", help="What matters: information, saliency, query, learned, opponent.")
+]
+Budget = Annotated[int, typer.Option("--budget", "-k", help="How many tokens.")]
+Place = Annotated[
+    str | None, typer.Option(help="Where to look: X,Y in pixels, 'centre' or 'words'; else where relevance peaks.")
+]
+Dpi = Annotated[float, typer.Option(min=1, help="Resolution at which a PDF page is drawn.")]
+Page = Annotated[int, typer.Option(min=0, help="Page of a PDF or TIFF, from 0.")]
+Pixels = Annotated[int, typer.Option(min=1, help="Largest image to decode.")]
+
 # Typer's own word for a wrong command line; it has no public name in all versions that we allow
 UsageError: Any = typer.BadParameter.__mro__[1]
 
@@ -83,16 +96,10 @@ def look(
             metavar="IMAGE... QUESTION", help='PNG, JPEG, WebP, TIFF or PDF; then what to look for, "" for a free look.'
         ),
     ],
-    allocator: Annotated[
-        str, typer.Option("--allocator", "-a", help="Rule; see [b]homunculus allocators[/b].")
-    ] = "foveated",
-    relevance: Annotated[
-        str, typer.Option("--relevance", "-r", help="What matters: information, saliency, query, learned, opponent.")
-    ] = "opponent",
-    budget: Annotated[int, typer.Option("--budget", "-k", help="How many tokens.")] = 273,
-    fixation: Annotated[
-        str | None, typer.Option(help="Where to look: X,Y in pixels, 'centre' or 'words'; else where relevance peaks.")
-    ] = None,
+    allocator: Rule = "foveated",
+    relevance: Matters = "opponent",
+    budget: Budget = 273,
+    fixation: Place = None,
     fixations: Annotated[int, typer.Option(min=1, help="How many places to look at.")] = 1,
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", help="NAME=VALUE for the allocator; may be repeated.")
@@ -102,9 +109,9 @@ def look(
         int | None, typer.Option(min=1, help="Levels of the tree; else as many as leave 16 roots.")
     ] = None,
     segmenter: Annotated[str, typer.Option(help="Where atlas takes its segments from.")] = "felzenszwalb",
-    dpi: Annotated[float, typer.Option(min=1, help="Resolution at which a PDF page is drawn.")] = 144,
-    page: Annotated[int, typer.Option(min=0, help="Page of a PDF or TIFF, from 0.")] = 0,
-    max_pixels: Annotated[int, typer.Option(min=1, help="Largest image to decode.")] = MAX_PIXELS,
+    dpi: Dpi = 144,
+    page: Page = 0,
+    max_pixels: Pixels = MAX_PIXELS,
     png: Annotated[Path | None, typer.Option(help="Write the picture of what was looked at.")] = None,
     json_: Annotated[
         Path | None, typer.Option("--json", help="Write the tokens as JSON; - for standard output, a line an image.")
@@ -145,16 +152,10 @@ def look(
 def ask(
     image: Annotated[str, typer.Argument(help="PNG, JPEG, WebP, TIFF or PDF.")],
     questions: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="What to answer; one or several.")],
-    allocator: Annotated[
-        str, typer.Option("--allocator", "-a", help="Rule; see [b]homunculus allocators[/b].")
-    ] = "foveated",
-    relevance: Annotated[
-        str, typer.Option("--relevance", "-r", help="What matters: information, saliency, query, learned, opponent.")
-    ] = "query",
-    budget: Annotated[int, typer.Option("--budget", "-k", help="How many tokens.")] = 273,
-    fixation: Annotated[
-        str | None, typer.Option(help="Where to look: X,Y in pixels, 'centre' or 'words'; else where relevance peaks.")
-    ] = None,
+    allocator: Rule = "foveated",
+    relevance: Matters = "query",
+    budget: Budget = 273,
+    fixation: Place = None,
     model: Annotated[
         str | None, typer.Option(help="Folder or hub id of the language model; else the one on this machine.")
     ] = None,
@@ -163,9 +164,9 @@ def ask(
     most: Annotated[int, typer.Option(min=1, help="Tokens of an answer at most.")] = 64,
     temperature: Annotated[float, typer.Option(min=0, help="Above 0, sample the answer.")] = 0,
     seed: Annotated[int, typer.Option(help="Of the sampling.")] = 0,
-    dpi: Annotated[float, typer.Option(min=1, help="Resolution at which a PDF page is drawn.")] = 144,
-    page: Annotated[int, typer.Option(min=0, help="Page of a PDF or TIFF, from 0.")] = 0,
-    max_pixels: Annotated[int, typer.Option(min=1, help="Largest image to decode.")] = MAX_PIXELS,
+    dpi: Dpi = 144,
+    page: Page = 0,
+    max_pixels: Pixels = MAX_PIXELS,
     png: Annotated[Path | None, typer.Option(help="Write the picture of what was looked at, answer on top.")] = None,
     json_: Annotated[
         Path | None, typer.Option("--json", help="Write answer and tokens as JSON; - for standard output.")

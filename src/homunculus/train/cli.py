@@ -12,16 +12,19 @@ from homunculus.errors import InputError
 app = typer.Typer(help="Train the networks: eye (encoder and scout), reader; plot a run.", no_args_is_help=True)
 
 
+Out = Annotated[Path, typer.Option(help="Folder of the run; an unfinished run in it is taken up again.")]
+Device = Annotated[str, typer.Option(help="cuda, cpu; cuda where there is one.")]
+Minutes = Annotated[float, typer.Option(min=0, help="Stop after so long, saved; 0 for no limit.")]
+
+
 @app.command()
 def eye(
     config: Annotated[Path, typer.Option("--config", help="The plan, such as configs/eye.toml.")],
-    out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished run in it is taken up again.")] = Path(
-        "runs/eye"
-    ),
+    out: Out = Path("runs/eye"),
     only: Annotated[str, typer.Option(help="encoder or scout; both if not given.")] = "",
     start: Annotated[Path | None, typer.Option(help="Folder of weights to start from.")] = None,
-    device: Annotated[str, typer.Option(help="cuda, cpu; cuda where there is one.")] = "",
-    minutes: Annotated[float, typer.Option(min=0, help="Stop after so long, saved; 0 for no limit.")] = 0,
+    device: Device = "",
+    minutes: Minutes = 0,
 ) -> None:
     """Train the encoder and the scout by a plan; kill it and start it again, and it goes on where it was.
 
@@ -38,15 +41,13 @@ def eye(
 @app.command()
 def reader(
     config: Annotated[Path, typer.Option("--config", help="The plan, such as configs/reader.toml.")],
-    out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished run in it is taken up again.")] = Path(
-        "runs/reader"
-    ),
+    out: Out = Path("runs/reader"),
     stage: Annotated[str, typer.Option(help="align, answer or real; all, one after the other, if not given.")] = "",
     start: Annotated[
         Path | None, typer.Option(help="Folder of weights or of another run's stage that the first stage starts from.")
     ] = None,
-    device: Annotated[str, typer.Option(help="cuda, cpu; cuda where there is one.")] = "",
-    minutes: Annotated[float, typer.Option(min=0, help="Stop after so long, saved; 0 for no limit.")] = 0,
+    device: Device = "",
+    minutes: Minutes = 0,
 ) -> None:
     """Train the reader in stages, each from the one before: read aloud, answer questions, real pages.
 
