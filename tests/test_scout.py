@@ -10,41 +10,21 @@ import torch
 
 import homunculus as hm
 from homunculus import eye as eyes
-from homunculus import positions, reader, tokens
-from homunculus.cells import CellTree, Selection
+from homunculus import reader
+from homunculus.cells import CellTree
 from homunculus.errors import InputError
 from homunculus.fixation import peak
 from homunculus.reader import Encoder, Scout, load_encoder, load_scout, weights
 from homunculus.reader.scout import MOST, STRIDE, grid_of, over_tree, small_copy
 from homunculus.relevance import Scene, query, relevance_of
+from small import scene_of, small_encoder
 
 INVOICE = Path(__file__).parents[1] / "examples" / "invoice.png"
-
-
-def small_encoder(seed: int = 0) -> Encoder:
-    torch.manual_seed(seed)
-    encoder = Encoder(width=96, depth=2, heads=3, reading=1).eval()
-    with torch.no_grad():
-        encoder.reading.move.weight *= 0.05  # untrained, the gaze leaps about and rounding errors grow
-    return encoder
 
 
 def small_scout(seed: int = 0) -> Scout:
     torch.manual_seed(seed)
     return Scout(width=96, depth=4, heads=3, joint=48, joining=1, asking=1).eval()
-
-
-def noise(height: int, width: int, pages: int = 1) -> torch.Tensor:
-    return torch.randint(0, 256, (pages, 3, height, width), dtype=torch.uint8, generator=torch.manual_seed(1))
-
-
-def scene_of(height: int, width: int, pages: int = 1, cell: int = 32) -> Scene:
-    return Scene(noise(height, width, pages), CellTree(height, width, cell))
-
-
-def seen(scene: Scene, selection: Selection) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the encoder takes: patches and places."""
-    return tokens.patches(scene.levels, selection), positions.coordinates(selection)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import random
+from abc import ABC, abstractmethod
 from typing import Any, cast
 
 import torch
@@ -25,20 +26,20 @@ FIGURES = {"exact", "hit"}  # shown, not minimised
 LAYERS = (Block, LocalBlock, Join, Step)  # their matrices are Muon's
 
 
-class Task(nn.Module):
+class Task(nn.Module, ABC):
     """What can be trained: it prepares lessons from sheets, and called with one it gives named losses."""
 
     model: nn.Module
     rng: random.Random
     about: dict[str, Any] = {}  # what whoever loads the weights must know  # noqa: RUF012
 
+    @abstractmethod
     def prepare(self, sheets: Sheets) -> list[Tensor]:
         """What one step learns from, in tensors of few different shapes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def heavy(self) -> list[nn.Module]:
         """Layers worth compiling."""
-        raise NotImplementedError
 
 
 class Work:
