@@ -1,6 +1,7 @@
 """Shared by all tests: one thread, a skip without a GPU, a page to look at."""
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -30,6 +31,14 @@ def _one_thread() -> Iterator[None]:
 def _cuda_or_skip(request: pytest.FixtureRequest) -> None:
     if request.node.get_closest_marker("gpu") and not torch.cuda.is_available():
         pytest.skip("no CUDA device")
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """No warning may reach a user, Pillow's about large images least of all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
 
 
 @pytest.fixture

@@ -65,7 +65,8 @@ class ReaderTask(Task):
     ) -> None:
         super().__init__()
         self.model, self.eye = joint, EncoderTask(joint.encoder, seed)
-        self.rng, self.alone, self.before = self.eye.rng, alone if scout is not None else 0.0, before
+        self.rng, self.alone = self.eye.rng, alone if scout is not None else 0.0
+        self.before = torch.tensor(before, device=next(language.parameters()).device)
         self.about = {"fits": fingerprint(language), "bridge": joint.bridge.sizes}
         joint.bridge.attach(language)
         self.fixed: tuple[Any, Scout | None] = (language, scout)  # in a tuple: neither trained nor saved
@@ -136,7 +137,7 @@ class ReaderTask(Task):
         language = self.fixed[0]
         embed = language.get_input_embeddings()
         B, Q, T = ids.shape
-        before = embed(torch.tensor(self.before, device=ids.device)).expand(B, -1, -1)
+        before = embed(self.before).expand(B, -1, -1)
         first = before.shape[1] + seen.shape[1]
         mask, place = apart(first, Q, T, ids.device)
         x = torch.cat((before, seen.to(before.dtype), embed(ids.flatten(1))), 1)

@@ -1,0 +1,126 @@
+"""Scanned pages: boxes and questions go where the page goes, and pages held back stay apart."""
+
+import json
+import random
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageDraw
+
+from homunculus.errors import InputError
+from homunculus.reader.letters import decode
+from homunculus.train.loop import Pages, Trainer
+from homunculus.train.plot import read_log
+from homunculus.train.recipe import Sources, read_plan
+from homunculus.train.scans import HELD, Scans
+from training import CPU, SMOKE
+
+BOXES = [(60, 60, 140, 90), (180, 200, 280, 230), (40, 270, 120, 296)]
+
+
+@pytest.fixture
+def scanned(tmp_path) -> Path:
+    """A folder of four pages, one of them held back, with three dark boxes each that are taken for words."""
+    held, free = ([f"images/{i}.webp" for i in range(300) if (zlib.crc32(f"images/{i}.webp".encode()) % HELD == 0) == h]
+                  for h in (True, False))  # fmt: skip
+    (tmp_path / "images").mkdir()
+    words, questions = [], []
+    for name in (held[0], *free[:3]):
+        image = Image.new("RGB", (320, 320), (245, 245, 245))
+        for box in BOXES:
+            ImageDraw.Draw(image).rectangle((box[0], box[1], box[2] - 1, box[3] - 1), fill=(10, 10, 10))
+        image.save(tmp_path / name, lossless=True)
+        texts = [{"text": text, "box": box} for text, box in zip(("total", "42.00", "Thanks"), BOXES, strict=True)]
+        words.append({"image": name, "words": texts})
+        questions.append({"image": name, "question": "What is the total?", "answer_boxes": [BOXES[1]]})
+    for file, rows in (("words.jsonl", words), ("questions.jsonl", questions)):
+        (tmp_path / file).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def test_boxes_follow_the_page_to_where_it_is_placed(scanned):
+    scans = Scans([scanned], CPU)
+    for seed, size in enumerate(((320, 320), (384, 352))):
+        placed = scans.draft(6, size, random.Random(seed))
+        torch.manual_seed(seed)
+        sheets = scans.show(placed, hard=0)
+        labels = sheets.labels
+        assert sheets.pixels.shape == (6, 3, *size) and sheets.pixels.dtype == torch.uint8
+        seen = 0
+        for page in range(6):
+            image = sheets.pixels[page, 0].float()
+            image = 255 - image if image.median() < 128 else image  # a few are shown as negatives
+            boxes = torch.cat((labels.read_boxes[page], labels.answers[page, :, 0], labels.usual[page]))
+            for x0, y0, x1, y1 in boxes[(boxes[:, 2:] > boxes[:, :2]).all(1)].tolist():
+                dark = image[int(y0) + 4 : int(y1) - 3, int(x0) + 4 : int(x1) - 3]
+                assert dark.max() < 60
+                above, left = image[max(0, int(y0) - 7), int(x0) + 4 : int(x1) - 3], image[int(y0), max(0, int(x0) - 7)]
+                assert above.min() > 200 and left > 200
+                seen += 1
+        assert seen > 30
+        letters = labels.letters
+        assert len(letters) == 6 * len("total42.00Thanks") and labels.dense.all()
+        for page, _, x, y, _ in letters.tolist():
+            if 0 <= x < size[1] and 0 <= y < size[0]:
+                value = sheets.pixels[int(page), 0, int(y), int(x)].float()
+                assert abs(value - sheets.pixels[int(page), 0].float().median()) > 150
+
+
+def test_questions_and_searches_of_scans_know_their_answers(scanned):
+    labels = Scans([scanned], CPU).draft(4, (384, 384), random.Random(1)).labels
+    texts = {decode(row) for row in labels.text.flatten(0, 1).tolist()} - {""}
+    assert texts == {"total", "42.00", "Thanks"}
+    asked = {decode(row) for row in labels.questions.flatten(0, 1).tolist()} - {""}
+    assert "What is the total?" in asked and any("Thanks" in question for question in asked)
+
+
+def test_pages_held_back_and_the_others_are_apart_and_together_all(scanned):
+    free, held = Scans([scanned], CPU), Scans([scanned], CPU, held=True)
+    names = [{page.name for page in scans.pages} for scans in (free, held)]
+    assert len(held) == 1 and len(free) == 3 and not names[0] & names[1]
+    assert names[0] | names[1] == {f"images/{file.name}" for file in (scanned / "images").iterdir()}
+
+
+def test_a_folder_that_holds_no_pages_is_one_sentence(scanned, tmp_path):
+    with pytest.raises(InputError, match="nowhere is no data folder: No such file") as caught:
+        Scans([tmp_path / "nowhere"], CPU)
+    assert "\n" not in str(caught.value)
+    for file in ("words.jsonl", "questions.jsonl"):
+        (scanned / file).write_text("")
+    with pytest.raises(InputError, match="there are no pages in"):
+        Scans([scanned], CPU)
+
+
+def test_photographs_without_words_can_be_asked_about(tmp_path):
+    (tmp_path / "images").mkdir()
+    rows = []
+    for i in range(30):
+        Image.new("RGB", (320, 256), (9 * i, 90, 20)).save(tmp_path / "images" / f"{i}.webp")
+        rows.append({"image": f"images/{i}.webp", "question": "what colour is it?", "answers": ["green"], "qid": i})
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scans = Scans([tmp_path], CPU)
+    assert 20 < len(scans) < 30 and len(scans) + len(Scans([tmp_path], CPU, held=True)) == 30
+    assert all(page.questions[0].answer == "green" and not page.dense for page in scans.pages)
+    labels = scans.draft(4, (256, 320), random.Random(0)).labels
+    assert not labels.answers.any() and not labels.dense.any()  # nowhere to point at, nothing to read
+
+
+def test_scans_are_learned_from_and_pages_held_back_are_looked_at(scanned, tmp_path):
+    recipe = read_plan(
+        SMOKE,
+        steps=4,
+        log_every=2,
+        real=1.0,
+        real_late=1.0,
+        held_every=2,
+    ).recipes["scout"]
+    pages = Pages(Sources(scans=[str(scanned)]), CPU)
+    trainer = Trainer("scout", recipe, pages, tmp_path / "run")
+    trainer.run()
+    rows = read_log(tmp_path / "run" / "log.jsonl")
+    held = [row for row in rows if "held_find" in row]
+    assert [row["step"] for row in held] == [2, 4] and (tmp_path / "run" / "best.safetensors").exists()
+    assert all(np.isfinite(list(row.values())).all() for row in rows)

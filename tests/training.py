@@ -1,0 +1,38 @@
+"""The smoke plan, a font and pages that several tests of training use."""
+
+import random
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from homunculus.train.atlas import Atlas
+from homunculus.train.draw import Glyphs
+from homunculus.train.layouts import Type, lay_out
+from homunculus.train.pages import Draft
+from homunculus.train.text import Texts
+
+SMOKE = Path(__file__).parents[1] / "configs" / "smoke.toml"
+CPU = torch.device("cpu")
+
+
+@cache
+def font() -> tuple[Atlas, Glyphs]:
+    atlas = Atlas.builtin()
+    return atlas, Glyphs.of(atlas, CPU)
+
+
+def glyph(char: str, x: float, y: float, size: float, ink: float = 1.0, page: int = 0) -> list[float]:
+    return [page, ord(char) - 33, 0, x, y, size, ink]
+
+
+def middle_of(image: torch.Tensor) -> tuple[float, float]:
+    """Centre of mass x, y of an image [h, w], a pixel's own being half-way through it."""
+    y, x = (torch.arange(side) + 0.5 for side in image.shape)
+    return float((image.sum(0) * x).sum() / image.sum()), float((image.sum(1) * y).sum() / image.sum())
+
+
+def draft_of(kind: str, seed: int = 0, pages: int = 3) -> Draft:
+    atlas, _ = font()
+    type_, rng, texts = Type(atlas.advance.numpy(), atlas.traits, atlas.names), random.Random(seed), Texts.builtin(seed)
+    return Draft.of([lay_out(kind, 320, 320, texts, type_, rng) for _ in range(pages)], type_.advance, rng)
