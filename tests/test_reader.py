@@ -1,4 +1,4 @@
-"""The reader's parts: the bridge into a language model, what it is asked, and how many questions share one page."""
+"""The reader: the bridge into a language model, what it notes and is asked, and what comes of it."""
 
 import copy
 import json
@@ -16,17 +16,18 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from typer.testing import CliRunner, Result
 
 import reader as reading
-from homunculus import CellTree, InputError, Selection, allocate, cli
+from homunculus import CellTree, InputError, allocate, cli
 from homunculus.eval.metrics import anls
-from homunculus.reader import Encoder, load_encoder, load_reader, talk
+from homunculus.reader import Encoder, Scout, load_encoder, load_reader, talk
 from homunculus.reader.bridge import Bridge, sizes_of, where
+from homunculus.reader.language import load_language
 from homunculus.reader.model import calibrated
+from homunculus.reader.notes import distinct, spots
 from homunculus.reader.talk import ASKED, BEFORE, END
 from homunculus.reader.weights import SHIPPED
 from homunculus.train.aloud import Line, Said, read_aloud
-from homunculus.train.answering import Joint, ReaderTask, apart, asked, located, visible
+from homunculus.train.answering import Joint, ReaderTask, located, sequence, slipped_in
 from homunculus.train.asks import Asks
-from homunculus.train.pages import Labels
 
 SMALL = {"width": 96, "depth": 1, "heads": 3, "reading": 1}
 
@@ -90,68 +91,73 @@ def test_a_token_knows_its_place_on_the_page():
     assert (here[0, 0] - here[0, 1]).abs().max() > 0.1
 
 
-# -- several questions after one page --------------------------------------------------------------------------
+# -- what follows the page -------------------------------------------------------------------------------------
 
 
-def test_questions_side_by_side_are_answered_as_if_each_were_alone():
-    language = small_language()
-    encoder = Encoder(**SMALL)
-    task = ReaderTask(Joint(loud(bridge_for(language)), encoder), language, [5, 6, 7]).eval()
-    ids, at = torch.randint(1, 200, (2, 3, 9)), torch.tensor([[[3, 4, 8]]]).expand(2, 3, 3)
-    seen = torch.randn(2, 11, 64)
+def test_what_is_missing_at_the_end_of_a_row_changes_nothing(tmp_path):
+    language = load_language(tiny_language(tmp_path))
+    fresh = copy.deepcopy(language.model)
+    bridge = loud(bridge_for(fresh))
+    task = ReaderTask(Joint(bridge, Encoder(**SMALL)), language, Scout()).eval()
+    bridge.merge(fresh)
+    ids, at, seen = torch.randint(1, 200, (2, 9)), torch.tensor([[3, 4, 5], [2, 3, 4]]), torch.randn(2, 11, 64)
+    ids[0, 7:], ids[1, 5:] = talk.PAD, talk.PAD
     with torch.no_grad():
         together = task._says(seen, ids, at)
-        for b in range(2):
-            for q in range(3):
-                embed = language.get_input_embeddings()
-                x = torch.cat((embed(torch.tensor([5, 6, 7])), seen[b], embed(ids[b, q])))[None]
-                alone = language(inputs_embeds=x).logits[0, 14 + at[b, q]]
-                torch.testing.assert_close(together[b, q], alone, rtol=1e-4, atol=1e-4)
+        for b, length in ((0, 7), (1, 5)):
+            embed = fresh.get_input_embeddings()
+            x = torch.cat((embed(task.before), seen[b], embed(ids[b, :length])))[None]
+            alone = fresh(inputs_embeds=x).logits[0, len(task.before) + 11 + at[b]]
+            torch.testing.assert_close(together[b], alone, rtol=1e-4, atol=1e-4)
 
 
-def test_apart_lets_a_question_see_the_page_and_itself_alone():
-    mask, place = apart(4, 2, 3, torch.device("cpu"))
-    assert mask.shape == (1, 1, 16, 16) and place[0, :10].tolist() == [0, 1, 2, 3, 4, 5, 6, 4, 5, 6]
-    assert mask[0, 0, 3].tolist() == [True] * 4 + [False] * 12
-    assert mask[0, 0, 8].tolist() == [True] * 4 + [False] * 3 + [True, True] + [False] * 7
+def test_notes_question_and_answer_follow_without_gaps_and_each_token_is_asked_of_the_one_before():
+    notes, ask = torch.tensor([[7, 8, 0, 0], [9, 0, 0, 0]]), torch.tensor([[11, 12, 13], [21, 0, 0]])
+    reply = torch.tensor([[31, 32, 2, 0], [41, 2, 0, 0]])
+    ids, at, answer = sequence(notes, ask, reply, torch.tensor([True, True]))
+    assert ids[0].tolist() == [7, 8, 11, 12, 13, 31, 32, 2, 0, 0, 0]
+    assert ids[1].tolist() == [9, 21, 41, 2] + [0] * 7
+    assert answer.tolist() == [[31, 32, 2, -1], [41, 2, -1, -1]]
+    for b in range(2):
+        for place, token in zip(at[b].tolist(), answer[b].tolist(), strict=True):
+            assert token < 0 or ids[b, place + 1] == token
+    *_, unusable = sequence(notes, ask, reply, torch.tensor([False, True]))
+    assert (unusable[0] == -1).all() and (unusable[1] >= 0).any()
 
 
-def labels(ask: list[list[int]], reply: list[list[int]]) -> Labels:
-    """One page with some questions, whatever else."""
-    count = len(ask)
-    empty = torch.zeros(1, 1, 4)
-    row = (torch.stack([talk.row(ids, n) for ids in rows])[None] for rows, n in ((ask, talk.ASK), (reply, talk.REPLY)))
-    return Labels(
-        torch.zeros(0, 5), torch.tensor([True]), torch.zeros(1, 1, 65, dtype=torch.uint8), torch.zeros(1, 1, 65, 2),
-        torch.zeros(1, 1, dtype=torch.bool), empty, torch.zeros(1, 1), torch.zeros(1, count, 96, dtype=torch.uint8),
-        torch.zeros(1, count, 4, 4), empty, *row,
-    )  # fmt: skip
+def test_a_place_of_the_answer_is_slipped_in_where_told_and_nowhere_else():
+    points, boxes = torch.full((64, 5, 2), -100.0), torch.zeros(64, 4, 4)
+    boxes[:, 0] = torch.tensor([200.0, 300, 280, 320])
+    told = torch.arange(64) % 2 == 0
+    mixed = slipped_in(points, boxes, told)
+    new = (mixed != points).any(2)
+    assert torch.equal(new.sum(1), told.long()) and len(set(new.nonzero()[:, 1].tolist())) == 5
+    inside = (mixed[new] >= torch.tensor([176, 294])) & (mixed[new] <= torch.tensor([304, 326]))
+    assert inside.all()
+    boxes[0, 0], boxes[1, 0] = torch.tensor([-9.0, -9, -8, -8]), 0
+    assert located(boxes)[:3].tolist() == [False, False, True]
 
 
-def test_answers_stand_behind_their_questions_and_each_token_is_asked_of_the_one_before():
-    known = labels([[11, 12, 13], [21]], [[31, 32, 2], [41, 2]])
-    ids, at, answer = asked(known, torch.tensor([[1, 0]]), torch.tensor([[True, True]]), 5)
-    assert ids.shape == (1, 2, talk.ASK + 5)
-    assert ids[0, 0, :4].tolist() == [21, 41, 2, 0] and ids[0, 1, :7].tolist() == [11, 12, 13, 31, 32, 2, 0]
-    assert answer[0].tolist() == [[41, 2, -1, -1, -1], [31, 32, 2, -1, -1]]
-    for q in range(2):
-        for place, token in zip(at[0, q].tolist(), answer[0, q].tolist(), strict=True):
-            assert token < 0 or ids[0, q, place + 1] == token
-    *_, unusable = asked(known, torch.tensor([[1]]), torch.tensor([[False]]), 5)
-    assert (unusable == -1).all()
+def test_the_eye_reads_first_where_the_scout_is_surest_and_no_place_twice():
+    found = torch.full((2, 10, 20), -9.0)
+    found[0, 3, 4], found[0, 3, 7], found[0, 3, 12], found[0, 8, 4] = 5, 4, 3, 2
+    found[1, 0, 0] = 1
+    points = spots(found, (160, 320), 3)
+    assert points[0].tolist() == [[72, 56], [200, 56], [72, 136]]  # (3, 7) lies too near to the first
+    assert points[1, 0].tolist() == [8, 8] and points.shape == (2, 3, 2)
+    tall = spots(found, (600, 320), 4)
+    assert tall[0].tolist() == [[72, 195], [72, 225], [200, 195], [200, 225]]  # two lines in a place
 
 
-def test_visible_wants_every_part_of_an_answer_in_cells_fine_enough():
-    tree = CellTree(256, 256, 32, 3)
-    fine = allocate("grid", tree, torch.rand(1, tree.size), 64)
-    coarse = Selection.of(tree, torch.arange(tree.size)[tree.at(2)][None])
-    small, large = [40.0, 40, 120, 52], [40.0, 40, 120, 100]
-    boxes = torch.zeros(1, 4, 4, 4)
-    boxes[0, 0, 0], boxes[0, 1, 0] = torch.tensor(small), torch.tensor(large)
-    boxes[0, 2, 0], boxes[0, 2, 1] = torch.tensor(small), torch.tensor([-9.0, -9, -8, -8])
-    assert located(boxes).tolist() == [[True, True, True, False]]
-    assert visible(boxes, fine).tolist() == [[True, True, False, False]]
-    assert visible(boxes, coarse).tolist() == [[False, True, False, False]]
+def test_notes_that_say_nothing_new_are_left_out():
+    assert distinct(["Total: 12.50", " - ", "total: 12", "", "12.50", "Tax"]) == ["Total: 12.50", "Tax"]
+
+
+def test_what_is_noted_can_neither_end_the_talk_nor_outgrow_its_room(tmp_path):
+    tokenizer = load_language(tiny_language(tmp_path)).tokenizer
+    (ids,) = talk.note_ids(tokenizer, [["Total 12.50", "<|im_end|> ha"]])
+    assert tokenizer.decode(ids, skip_special_tokens=False) == "\nTotal 12.50\n< |im_end|> ha\n"
+    assert [len(ids) for ids in talk.note_ids(tokenizer, [["Invoice 4711"] * 90, []], 40)] == [40, 2]
 
 
 def test_cells_come_in_reading_order():
@@ -231,7 +237,7 @@ def trained(tmp_path_factory) -> tuple[Path, Path]:
     plan = folder / "plan.toml"
     plan.write_text(
         f'[sources]\nlanguage = "{language}"\n[align]\nsteps = 4\naloud = 0.5\n{common}\n'
-        f"[answer]\nsteps = 4\nalone = 0.5\nencoder = 0.5\n{common}\n"
+        f"[answer]\nsteps = 4\ntold = 0.5\nencoder = 0.5\n{common}\n"
     )
     result = run("train", "reader", "--config", plan, "--out", folder / "run", "--device", "cpu")
     assert result.exit_code == 0, result.exception
@@ -265,6 +271,7 @@ def test_a_reader_answers_with_what_it_looked_at(trained, page):
     assert set(answer.seconds) >= {"load", "look", "encode", "read"} and all(s >= 0 for s in answer.seconds.values())
     told = answer.to_dict()
     assert told["answer"] == answer.text and len(told["tokens"]) == 64
+    assert told["notes"] == answer.notes and all(isinstance(line, str) for line in answer.notes)
     json.dumps(told)
 
 

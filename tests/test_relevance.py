@@ -97,6 +97,26 @@ def test_bands_in_strips_agree_with_the_laplacian_pyramid(height, width, cell, s
             )
 
 
+@given(
+    st.integers(1, 300),
+    st.integers(1, 200),
+    st.sampled_from([1, 7, 14, 32]),
+    st.sampled_from([1 << 9, 1 << 12, 1 << 20]),
+)
+def test_lost_energy_is_the_same_with_bands_and_without(height, width, cell, strip):
+    from homunculus.relevance import scene as module
+
+    tree = CellTree(height, width, cell, levels=4)
+    light, full = (Scene(noise(2, 3, height, width), tree) for _ in range(2))
+    usual, module.STRIP = module.STRIP, strip
+    try:
+        full.bands.energy, light.lost  # noqa: B018
+    finally:
+        module.STRIP = usual
+    assert "bands" not in light.__dict__ and "bands" in full.__dict__
+    torch.testing.assert_close(light.lost, full.lost, rtol=1e-5, atol=1e-5)
+
+
 def test_lost_energy_never_rises_from_parent_to_child_and_is_none_at_level_zero():
     scene = scene_of(noise(3, 500, 700))
     lost, tree = scene.lost[0], scene.tree

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from homunculus.errors import InputError
+from homunculus.kernels.choice import kernels_for
 
 KERNEL = (1, 3, 3, 1)  # / 8: bilinear halving with antialiasing; dyadic, so exact on 8-bit pixels
 _STRIP = 1 << 20  # input pixels per strip: its floats stay in cache, and bound the memory of any image
@@ -44,6 +45,10 @@ def halve(x: Tensor, kernel: Sequence[float] = KERNEL) -> Tensor:
     """
     _check_image(x)
     weights = _check_kernel(kernel)
+    if x.dtype == torch.uint8 and weights == KERNEL and kernels_for(x):
+        from homunculus.kernels import mip
+
+        return mip.halve(x)
     H, W = _half(_size(x))
     if x.requires_grad:  # the graph keeps every strip anyway
         return _halve_rows(x, weights, 0, H)

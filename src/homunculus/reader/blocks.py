@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from homunculus.kernels.choice import kernels_for
 from homunculus.positions import rotary
 
 SCALE = 3.0  # radians per fine cell of the fastest rotary frequency: tells places within a cell apart
@@ -47,16 +46,6 @@ def normed(x: Tensor, turn: Turn | None) -> Tensor:
     return x if turn is None else turned(x, turn)
 
 
-@cache
-def _fast() -> Callable[[Tensor, Turn | None], Tensor] | None:
-    """`normed` in one launch, where there is Triton."""
-    try:
-        from homunculus.reader.turning import ready
-    except ImportError:
-        return None
-    return ready
-
-
 class Attention(nn.Module):
     """Multi-head attention over tokens, to themselves or to others, with rotary places and normed queries and keys."""
 
@@ -89,8 +78,11 @@ class Attention(nn.Module):
 
     def _ready(self, x: Tensor, turn: Turn | None) -> Tensor:
         """Queries or keys of unit size, turned by their places: what they say counts, not how loudly."""
-        fast = _fast() if x.is_cuda else None
-        return (fast or normed)(x, turn)
+        if kernels_for(x):
+            from homunculus.reader.turning import ready
+
+            return ready(x, turn)
+        return normed(x, turn)
 
 
 class Mlp(nn.Sequential):

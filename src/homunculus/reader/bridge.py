@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from homunculus.reader.encoder import COLUMNS, ROWS, Encoder
+from homunculus.reader.encoder import COLUMNS, ROWS
 from homunculus.reader.letters import CLASSES
 
 LETTER = 48  # width of a letter in its slot
@@ -98,13 +98,6 @@ class Bridge(nn.Module):
         shapes |= {"gate_proj": (width, wide), "up_proj": (width, wide)}
         kinds = [shapes.get(name, (width, width)) for name in ADAPTED]
         self.added = nn.ModuleList(Added(*shape, rank) for _ in range(layers) for shape in kinds)
-
-    def tokens(
-        self, encoder: Encoder, cells: Tensor, places: Tensor, sizes: Tensor, mask: Tensor | None = None
-    ) -> Tensor:
-        """What the language model is given for a look: patches uint8 [B, K, 3, 32, 32] -> [B, K, width]."""
-        x = encoder(cells, places, mask)
-        return cast(Tensor, self.sight(x, encoder.characters(x), places, sizes))
 
     def attach(self, model: nn.Module) -> None:
         """Put the added matrices beside the model's layers, to be trained."""

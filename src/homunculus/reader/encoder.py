@@ -169,9 +169,17 @@ class Reading(nn.Module):
         return self.next(x), self.move(x)
 
     @torch.no_grad()
-    def greedy(self, memory: Tensor, places: Tensor, points: Tensor, mode: str, mask: Tensor | None = None) -> Tensor:
-        """The likeliest text at each point [B, Q, 2] in fine cells: codes [B, Q, at most LONGEST]."""
-        (B, Q), longest = points.shape[:2], LONGEST[mode]
+    def greedy(
+        self,
+        memory: Tensor,
+        places: Tensor,
+        points: Tensor,
+        mode: str,
+        mask: Tensor | None = None,
+        longest: int | None = None,
+    ) -> Tensor:
+        """The likeliest text at each point [B, Q, 2] in fine cells: codes [B, Q, at most LONGEST unless told]."""
+        (B, Q), longest = points.shape[:2], longest or LONGEST[mode]
         turn = turn_of(places, self.head)
         pages = [cast(Step, step).page.keys(memory, turn) for step in self.steps]
         allowed = None if mask is None or bool(mask.all()) else mask[:, None, None]
@@ -196,7 +204,7 @@ class Reading(nn.Module):
             gaze = gaze + self.move(x).float()
             read.append(code)
             done = done | (code[..., 0] == END)
-            if bool(done.all()):
+            if not _captured(done) and bool(done.all()):
                 break
         return torch.cat(read, 2)
 
@@ -210,3 +218,8 @@ class Reading(nn.Module):
     def _around(self, gaze: Tensor) -> Turn:
         """Rotary turn of the gaze [B, n, 2], as if it were a cell of level 0 there."""
         return turn_of(F.pad(gaze.double(), (1, 0)), self.head)
+
+
+def _captured(x: Tensor) -> bool:
+    """Whether a graph is being captured, which cannot wait for a value."""
+    return x.is_cuda and torch.cuda.is_current_stream_capturing()

@@ -27,8 +27,9 @@ from homunculus.eye import Eye, Glance, save
 from homunculus.reader.bridge import Bridge
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.language import Language, fingerprint
+from homunculus.reader.notes import spots, take
 from homunculus.reader.scout import Scout
-from homunculus.reader.talk import BEFORE, END, NOT_FOUND, question_ids
+from homunculus.reader.talk import BEFORE, END, NOT_FOUND, note_ids, question_ids
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -43,16 +44,20 @@ LOADING, TALKING = ("page", "dpi", "max_pixels"), ("most", "temperature", "seed"
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What the reader says to a question, how sure it is (0 to 1), what it looked at, and how long each part took."""
+    """What the reader says to a question, how sure it is (0 to 1), what it looked at, and how long each part took.
+
+    `notes` are the lines that it read on the way, those first that it thought most likely to hold the answer.
+    """
 
     text: str
     confidence: float
     glance: Glance
+    notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The glance's entries with answer, confidence and seconds, ready for JSON."""
-        said = {"answer": self.text, "confidence": self.confidence, "seconds": self.seconds}
+        """The glance's entries with answer, confidence, notes and seconds, ready for JSON."""
+        said = {"answer": self.text, "confidence": self.confidence, "notes": self.notes, "seconds": self.seconds}
         return self.glance.to_dict() | said
 
     def to_json(self) -> str:
@@ -172,9 +177,9 @@ class Reader:
             clock.append(time.perf_counter())
             seconds[name] = seconds.get(name, 0.0) + clock[-1] - clock[-2]
 
-        seen = self.see(glances)
+        seen, notes = self.see(glances)
         lap("encode")
-        embeds, there = self._prompt(seen, [glance.question for glance in glances])
+        embeds, there = self._prompt(seen, notes, [glance.question for glance in glances])
         said: list[list[int]] = [[] for _ in glances]
         chances: list[list[float]] = [[] for _ in glances]
         for ids, chance in self._tokens(embeds, there, most, temperature, seed):
@@ -183,11 +188,11 @@ class Reader:
                 if not (said[row] and said[row][-1] in self.ends):
                     said[row].append(token)
                     chances[row].append(p)
-            rows = zip(glances, said, chances, strict=True)
-            yield [self._answer(glance, list(words), sure, dict(seconds)) for glance, words, sure in rows]
+            rows = zip(glances, notes, said, chances, strict=True)
+            yield [self._answer(glance, read, list(words), sure, dict(seconds)) for glance, read, words, sure in rows]
 
-    def see(self, glances: Sequence[Glance]) -> list[Tensor]:
-        """The tokens that the language model gets for each glance, in the order in which one reads. [K, width] each"""
+    def see(self, glances: Sequence[Glance]) -> tuple[list[Tensor], list[list[str]]]:
+        """What the language model gets for each glance: tokens [K, width] as one reads a page, and lines read there."""
         looks = [glance.selection.in_rows() for glance in glances]
         most = max(look.mask.shape[1] for look in looks)
         cells, places, masks = [], [], []
@@ -199,20 +204,29 @@ class Reader:
         mask = torch.stack(masks).to(self.device)
         sizes = torch.cat([look.sizes / look.cell for look in looks]).to(self.device)
         batch = torch.stack(cells).to(self.device), torch.stack(places).to(self.device)
-        seen = self.bridge.tokens(self.encoder, *batch, sizes, mask)
-        return [row[there] for row, there in zip(seen, mask, strict=True)]
+        x = self.encoder(*batch, mask)
+        seen = self.bridge.sight(x, self.encoder.characters(x), batch[1], sizes)
+        points = torch.cat([self._points(glance) for glance in glances])
+        notes = take(self.encoder, x, batch[1], points, mask)
+        return [row[there] for row, there in zip(seen, mask, strict=True)], notes
 
-    def _prompt(self, seen: list[Tensor], questions: Sequence[str]) -> tuple[Tensor, Tensor]:
+    def _points(self, glance: Glance) -> Tensor:
+        """Where to read for a glance's question, in fine cells: [1, n, 2]."""
+        tree = glance.scene.tree
+        found = self.scout.found(self.scout.page(glance.scene), [glance.question]).float()
+        return spots(found, (tree.height, tree.width)) / tree.cell
+
+    def _prompt(self, seen: list[Tensor], notes: list[list[str]], questions: Sequence[str]) -> tuple[Tensor, Tensor]:
         """What the language model reads, shorter rows filled up in front: [n, L, width], and what of it is there."""
         embed = cast(Any, self.language.model).get_input_embeddings()
 
         def words(ids: list[int]) -> Tensor:
             return cast(Tensor, embed(torch.tensor(ids, device=self.device)))
 
-        before = words(self.language.encode(BEFORE))
+        before, tokenizer = words(self.language.encode(BEFORE)), self.language.tokenizer
         rows = [
-            torch.cat((before, cells.to(before.dtype), words(question_ids(self.language.tokenizer, question))))
-            for cells, question in zip(seen, questions, strict=True)
+            torch.cat((before, cells.to(before.dtype), words(noted + question_ids(tokenizer, question))))
+            for cells, noted, question in zip(seen, note_ids(tokenizer, notes), questions, strict=True)
         ]
         length = max(map(len, rows))
         embeds, there = before.new_zeros(len(rows), length, before.shape[1]), torch.zeros(len(rows), length)
@@ -245,10 +259,12 @@ class Reader:
             there = torch.cat((there, there.new_ones(len(there), 1)), 1)
             feed = {"input_ids": ids, "position_ids": there.sum(1, keepdim=True) - 1}
 
-    def _answer(self, glance: Glance, ids: list[int], chances: list[float], seconds: dict[str, float]) -> Answer:
+    def _answer(
+        self, glance: Glance, notes: list[str], ids: list[int], chances: list[float], seconds: dict[str, float]
+    ) -> Answer:
         text = self.language.decode([token for token in ids if token not in self.ends]).strip()
         sure = calibrated(sum(chances) / len(chances), self.calibration)
-        return Answer(text, 1 - sure if text == NOT_FOUND else sure, glance, seconds)
+        return Answer(text, 1 - sure if text == NOT_FOUND else sure, glance, tuple(notes), seconds)
 
 
 def calibrated(chance: float, calibration: tuple[float, float]) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 from weakref import WeakKeyDictionary
 
@@ -29,13 +29,18 @@ HEAD = 48  # width of a head where page and question meet
 QUESTION = 96  # letters of a question that are read
 MOST = 2048  # places of a page; a larger page is scaled down to that many, a smaller one is seen as it is
 LEAST = 1e-6  # relevance of the least relevant place
+SOFTER = 1.5  # logits are divided by this: the scout is surer than it should be, and 273 cells have room for doubt
 
 
 @dataclass(frozen=True)
 class Page:
-    """What the scout remembers of a batch of pages, for any number of questions: features [B, h, w, width]."""
+    """What the scout remembers of a batch of pages, for any number of questions: features [B, h, w, width].
+
+    `maps` are the logits [h, w] of questions about its one page, as far as they were asked.
+    """
 
     features: Tensor
+    maps: dict[str, Tensor] = field(default_factory=dict)
 
 
 class Eyesight(nn.Sequential):
@@ -147,9 +152,19 @@ class Scout(nn.Module):
     @torch.no_grad()
     def ask(self, page: Page, scene: Scene, questions: list[str]) -> Tensor:
         """Relevance of every cell to each question: one page and Q questions, or one question a page. [Q, N]"""
-        codes = encode(questions, QUESTION).to(page.features.device)
-        codes = codes[None] if len(page.features) == 1 else codes[:, None]
-        return over_tree(scene, self._find(page.features, codes).flatten(0, 1))
+        return over_tree(scene, self.found(page, questions) / SOFTER)
+
+    @torch.no_grad()
+    def found(self, page: Page, questions: list[str]) -> Tensor:
+        """Logit that the answer lies here, for one page and Q questions, or one question a page. [Q, h, w]"""
+        if len(page.features) > 1:
+            codes = encode(questions, QUESTION).to(page.features.device)
+            return self._find(page.features, codes[:, None]).flatten(0, 1)
+        new = [question for question in dict.fromkeys(questions) if question not in page.maps]
+        if new:
+            codes = encode(new, QUESTION).to(page.features.device)
+            page.maps.update(zip(new, self._find(page.features, codes[None])[0], strict=True))
+        return torch.stack([page.maps[question] for question in questions])
 
     @torch.no_grad()
     def learned(self, scene: Scene) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,10 +11,11 @@ from torch import Tensor
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-BEFORE = "<|im_start|>user\n"  # then the cells of the page
+BEFORE = "<|im_start|>user\n"  # then the cells of the page, and what was read there
+NOTED = "\n{}\n"
 ASKED = "\n{}<|im_end|>\n<|im_start|>assistant\n"
 END = "<|im_end|>"
-ASK, REPLY = 44, 48  # tokens of a question with what stands around it, and of an answer with its end
+NOTES, ASK, REPLY = 112, 44, 48  # tokens of notes, of a question with what stands around it, of an answer with its end
 PAD = 0
 NOT_FOUND = "not on the page"  # the answer to what the page does not say
 
@@ -24,6 +26,12 @@ def question_ids(tokenizer: Tokenizer, question: str, most: int = ASK) -> list[i
     whole = _ids(tokenizer, ASKED.format(question))
     tail = len(_ids(tokenizer, ASKED.format(""))) - 1  # without the line break before it
     return whole if len(whole) <= most else whole[: most - tail] + whole[-tail:]
+
+
+def note_ids(tokenizer: Tokenizer, lines: Sequence[Sequence[str]], most: int = NOTES) -> list[list[int]]:
+    """Lines that were read, as they follow each page; of many the first."""
+    texts = [NOTED.format("\n".join(line.replace("<|", "< |") for line in page)) for page in lines]
+    return [list(found.ids[:most]) for found in tokenizer.encode_batch(texts, add_special_tokens=False)]
 
 
 def reply_ids(tokenizer: Tokenizer, answer: str, most: int = REPLY) -> list[int]:

@@ -6,9 +6,10 @@ One pass over the pixels of each level, in strips of rows, so that the largest i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -16,9 +17,10 @@ from torch import Tensor
 
 from homunculus.cells import CellTree
 from homunculus.errors import InputError
-from homunculus.pyramid import double, gaussian
+from homunculus.kernels.choice import kernels_for
+from homunculus.pyramid import gaussian
 
-STRIP = 1 << 20  # pixels worked on at a time
+STRIP = 1 << 18  # pixels worked on at a time: their floats stay in cache
 LUMINANCE = (0.299, 0.587, 0.114)
 GREYS, STEPS = (
     16,
@@ -77,22 +79,46 @@ class Scene:
     @cached_property
     def lost(self) -> Tensor:
         """Energy that each cell would lose if it were left as coarse as it is: of all finer bands in it. [B, N]"""
-        return self._accumulate(self.bands.energy[..., None])[..., 0]
+        tree = self.tree
+        if "bands" in self.__dict__:
+            energies = [tree.grid(self.bands.energy, l) for l in range(tree.levels - 1)]
+        else:  # a light pass: the other bands take many times longer
+            energies = [energy(fine, coarser, tree.cell) for fine, coarser in pairwise(self.levels)]
+        return self._accumulate([e[:, None] for e in energies], 1)[:, 0]
 
     def lost_along(self, orientations: int = 4) -> Tensor:
         """The same by orientation of the detail, 0 for horizontal. [B, N, O]"""
-        return self._accumulate(self.bands.along(orientations))
+        along = self.bands.along(orientations)
+        energies = [self.tree.grid(along, l).movedim(3, 1) for l in range(self.tree.levels - 1)]
+        return self._accumulate(energies, orientations).transpose(1, 2)
 
-    def _accumulate(self, energy: Tensor) -> Tensor:
-        """Sum over all finer bands inside each cell, per pixel of the image: energy [B, N, C] -> [B, N, C]."""
-        tree = self.tree
-        lost = [torch.zeros_like(tree.grid(energy, 0))]
-        for l in range(1, tree.levels):
-            (rows, columns), (h, w) = tree.shapes[l], tree.shapes[l - 1]
-            finer = lost[-1] + tree.grid(energy, l - 1) * 4.0 ** (l - 1)
-            even = F.pad(finer, (0, 0, 0, 2 * columns - w, 0, 2 * rows - h))
-            lost.append(even.unflatten(2, (columns, 2)).unflatten(1, (rows, 2)).sum((2, 4)))
-        return torch.cat([m.flatten(1, 2) for m in reversed(lost)], 1)
+    def _accumulate(self, energies: Sequence[Tensor], channels: int) -> Tensor:
+        """Sum over all finer bands inside each cell, per pixel of the image, from those of all levels but the coarsest.
+
+        Shape:
+            energies [B, C, rows, columns] each, finest first -> [B, C, N].
+        """
+        size = (len(self.pixels), channels, *self.tree.shapes[0])
+        lost = [torch.zeros(size, device=self.pixels.device)]
+        for l, band in enumerate(energies):
+            finer = lost[-1].add(band, alpha=4.0**l)
+            lost.append(F.avg_pool2d(finer, 2, ceil_mode=True, divisor_override=1))  # the sum of up to four
+        return torch.cat([m.flatten(2) for m in reversed(lost)], 2)
+
+
+def energy(level: Tensor, coarser: Tensor, cell: int) -> Tensor:
+    """Bands.energy alone, for one level: uint8 [B, 3, h, w] and the next coarser one -> [B, rows, columns]."""
+    if kernels_for(level):
+        from homunculus.kernels import detail
+
+        if cell in detail.CELLS:
+            return detail.energy(level, coarser, cell, LUMINANCE)
+    strips = []
+    for top, bottom in _strips(level, cell):
+        squares = _band(_luminance(level[..., top:bottom, :]), coarser, top).square_()  # [B, rows, w]
+        down = squares.unflatten(1, (-1, min(cell, bottom - top))).mean(2)  # rows first: pooling both ways is slow
+        strips.append(F.avg_pool1d(down, cell, ceil_mode=True))  # [B, rows / cell, w / cell]
+    return torch.cat(strips, 1)
 
 
 def _measure(level: Tensor, coarser: Tensor, cell: int) -> tuple[Tensor, ...]:
@@ -100,7 +126,7 @@ def _measure(level: Tensor, coarser: Tensor, cell: int) -> tuple[Tensor, ...]:
     strips = []
     for top, bottom in _strips(level, cell):
         grey = _luminance(level[..., top : bottom + 1, :])  # [B, rows (+ 1), w]; one more row for the gradient
-        band = grey[:, : bottom - top] - _doubled_rows(coarser, top, bottom, level.shape[-1])
+        band = _band(grey[:, : bottom - top], coarser, top)
         gx = F.pad(grey[:, : bottom - top].diff(dim=2), (0, 1))
         gy = F.pad(grey.diff(dim=1), (0, 0, 0, bottom - top - grey.shape[1] + 1))
         planes = torch.stack((band.square(), gx.square(), gy.square(), gx * gy), 1)  # [B, 4, rows, w]
@@ -117,26 +143,32 @@ def _measure(level: Tensor, coarser: Tensor, cell: int) -> tuple[Tensor, ...]:
 
 
 def _strips(level: Tensor, cell: int) -> Iterator[tuple[int, int]]:
-    """Rows from, to of strips that hold whole cells."""
+    """Rows from, to of strips that hold whole cells; those that the border cuts off are a strip of their own."""
     height = level.shape[-2]
-    rows = max(1, STRIP // (level.shape[0] * level.shape[-1] * cell)) * cell
-    return ((top, min(top + rows, height)) for top in range(0, height, rows))
+    whole = height - height % cell
+    strip = STRIP if level.device.type == "cpu" else 16 * STRIP  # a GPU waits for launches, not for cache
+    rows = max(1, strip // (level.shape[0] * level.shape[-1] * cell)) * cell
+    return pairwise(sorted({*range(0, whole, rows), whole, height}))
 
 
 def _luminance(pixels: Tensor) -> Tensor:
     red, green, blue = pixels.float().unbind(1)
-    return red * LUMINANCE[0] + green * LUMINANCE[1] + blue * LUMINANCE[2]
+    return red.mul(LUMINANCE[0]).add_(green, alpha=LUMINANCE[1]).add_(blue, alpha=LUMINANCE[2])
 
 
-def _doubled_rows(coarser: Tensor, top: int, bottom: int, width: int) -> Tensor:
-    """Rows top to bottom of the coarser level's luminance at twice its size. [B, rows, width]"""
-    low, high = (
-        max(top // 2 - 1, 0),
-        min(-(-bottom // 2) + 1, coarser.shape[-2]),
-    )  # bilinear looks one row further
-    grey = _luminance(coarser[..., low:high, :])
-    up = double(grey, (2 * grey.shape[1], 2 * grey.shape[2]))
-    return up[:, top - 2 * low : bottom - 2 * low, :width]
+def _band(grey: Tensor, coarser: Tensor, top: int) -> Tensor:
+    """Luminance of a level's rows from top on, [B, rows, w], without the coarser level's at twice its size.
+
+    That is `pyramid.double`, one axis after the other: half the work.
+    """
+    bottom, last = top + grey.shape[1], coarser.shape[-2] - 1
+    row = torch.arange(top, bottom, device=grey.device)
+    near, far = row // 2, (row // 2 + row % 2 * 2 - 1).clamp(0, last)
+    low, high = max(top // 2 - 1, 0), min(bottom // 2, last)
+    wide = F.interpolate(_luminance(coarser[..., low : high + 1, :]), scale_factor=2, mode="linear")
+    wide = wide[..., : grey.shape[2]]  # [B, rows / 2 (+ 2), w]
+    near, far = (wide.index_select(1, rows - low) for rows in (near, far))
+    return grey.sub(near, alpha=0.75).sub_(far, alpha=0.25)
 
 
 def _entropy(bins: Tensor, count: int, cell: int) -> Tensor:

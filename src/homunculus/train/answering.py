@@ -1,13 +1,14 @@
-"""What the reader is taught: to answer questions from the tokens of a look at a page.
+"""What the reader is taught: to answer questions from a look at a page and from what was read there.
 
-Two kinds of lessons. *Together*: one look shows the answers of several questions, which the language model reads side
-by side without seeing each other; this is cheap and teaches reading. *Alone*: the scout looks for one question, as it
-will be later, so that the reader also learns what to make of a look that missed.
+Every lesson goes as it will go later: the scout looks for the answer of one question, the eye notes the lines that it
+finds, the language model gets cells, notes and question. In some lessons a place of the answer is slipped in among
+those that the scout points at, so that there is something to learn from where it errs.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -17,21 +18,21 @@ from torch import Tensor, nn
 from homunculus import positions, tokens
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
+from homunculus.reader import notes
 from homunculus.reader.bridge import Bridge
 from homunculus.reader.encoder import Encoder
-from homunculus.reader.language import fingerprint
-from homunculus.reader.scout import Scout, over_tree, small_copy
-from homunculus.reader.talk import ASK, PAD, REPLY
+from homunculus.reader.language import Language, fingerprint
+from homunculus.reader.letters import decode
+from homunculus.reader.scout import SOFTER, Scout, over_tree, small_copy
+from homunculus.reader.talk import ASK, BEFORE, NOTES, PAD, REPLY, note_ids, row
 from homunculus.relevance import Scene
 from homunculus.train.looks import drawn_budget, drawn_rule, padded
 from homunculus.train.losses import CELL, EncoderTask, cells_under, slots_of, tree_of
-from homunculus.train.pages import Labels, Sheets
+from homunculus.train.pages import Sheets
 from homunculus.train.work import Losses, Task
 
-SHORT, LONG = (12, 8), (REPLY, 4)  # tokens of an answer with its end, and how many answers a page gives
-PLACES = 600  # about how many tokens of the language model a page is given in training
-ALIGNED = 8
-READABLE = 12.0  # pixels of height from which a line can be read
+SHORT, LONG = 12, REPLY  # tokens of an answer with its end
+PLACES = 560  # about how many tokens of the language model a page is given in training
 
 
 class Joint(nn.Module):
@@ -46,30 +47,23 @@ class ReaderTask(Task):
     """Answering: losses of the answers to questions and, where the encoder learns too, of its own reading.
 
     Args:
-        language: a causal language model of transformers; the bridge is attached to it, its weights stay.
-        before: ids of what it reads before the page.
-        scout: finds the places in lessons alone.
-        alone: share of those lessons.
+        language: the bridge is attached to it, its weights stay.
+        scout: finds the places.
+        told: share of lessons in which a place of the answer is slipped in.
     """
 
     model: Joint
 
-    def __init__(
-        self,
-        joint: Joint,
-        language: nn.Module,
-        before: list[int],
-        scout: Scout | None = None,
-        alone: float = 0.0,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, joint: Joint, language: Language, scout: Scout, told: float = 0.0, seed: int = 0) -> None:
         super().__init__()
         self.model, self.eye = joint, EncoderTask(joint.encoder, seed)
-        self.rng, self.alone = self.eye.rng, alone if scout is not None else 0.0
-        self.before = torch.tensor(before, device=next(language.parameters()).device)
-        self.about = {"fits": fingerprint(language), "bridge": joint.bridge.sizes}
-        joint.bridge.attach(language)
-        self.fixed: tuple[Any, Scout | None] = (language, scout)  # in a tuple: neither trained nor saved
+        self.rng, self.told, self.tokenizer = self.eye.rng, told, language.tokenizer
+        model: Any = language.model
+        self.before = torch.tensor(language.encode(BEFORE), device=next(model.parameters()).device)
+        self.about = {"fits": fingerprint(model), "bridge": joint.bridge.sizes}
+        joint.bridge.attach(model)
+        self.read = partial(joint.encoder.reading.greedy, mode="line", longest=notes.LETTERS)
+        self.fixed: tuple[Any, Scout] = (model, scout)  # in a tuple: neither trained nor saved
 
     def heavy(self) -> list[nn.Module]:
         """Layers worth compiling."""
@@ -82,34 +76,26 @@ class ReaderTask(Task):
 
     @torch.no_grad()
     def prepare(self, sheets: Sheets) -> list[Tensor]:
-        """One look at each page and what is asked about it: patches, places, sizes, ids, where and what to answer."""
+        """One look at each page for one question: patches, places, sizes, ids, where and what to answer."""
         B, _, H, W = sheets.pixels.shape
-        alone = self.rng.random() < self.alone
-        longest, count = SHORT if self.rng.random() < 0.75 else LONG
-        count = 1 if alone else min(count, sheets.labels.questions.shape[1])
+        longest = SHORT if self.rng.random() < 0.8 else LONG
         tree = tree_of(H, W, sheets.pixels.device)
         budget = drawn_budget(self.rng, math.prod(tree.shapes[0]))
-        rows = max(1, min(B, B * PLACES // (budget + count * (ASK + longest))))
+        rows = max(1, min(B, B * PLACES // (budget + NOTES + ASK + SHORT)))
         labels, levels = sheets.labels.first(rows), [level[:rows] for level in sheets.levels]
-        assert labels.replies is not None
+        assert labels.asked is not None and labels.replies is not None
         fits = (labels.replies[..., 0] != PAD) & (labels.replies[..., longest:] == PAD).all(2)  # [B, Q]
-        if alone:
-            pick = (torch.rand(fits.shape, device=fits.device) + fits.float()).argmax(1, keepdim=True)
-            look = self._scouted(tree, levels, labels.questions.gather(1, _wide(pick, labels.questions)), budget)
-            usable = fits.gather(1, pick)
-        else:
-            look = self._shown(tree, labels, fits, budget)
-            seen = fits & (visible(labels.answers, look) | ~located(labels.answers))
-            pick = (torch.rand(fits.shape, device=fits.device) + seen.float()).topk(count, dim=1).indices
-            usable = seen.gather(1, pick)
-        look = padded(look, budget).in_rows()
-        sizes = torch.tensor([[H / CELL, W / CELL]], device=look.mask.device).expand(rows, 2)
-        lesson = [
-            tokens.patches(levels, look),
-            positions.coordinates(look),
-            sizes,
-            *asked(labels, pick, usable, longest),
-        ]
+        pick = (torch.rand(fits.shape, device=fits.device) + fits.float()).argmax(1)  # [B]
+        each = torch.arange(rows, device=pick.device)
+        found, answers = self._found(levels, labels.questions[each, pick]), labels.answers[each, pick]
+        told = located(answers) & (torch.rand(rows, device=pick.device) < self.told)
+        look = self._look(tree, levels, found, answers, told, budget)
+        cells, places = tokens.patches(levels, look), positions.coordinates(look)
+        points = slipped_in(notes.spots(found, (H, W)), answers, told)
+        noted = self._noted(cells, places, points / CELL)
+        talk = sequence(noted, labels.asked[each, pick], labels.replies[each, pick, :longest], fits[each, pick])
+        sizes = torch.tensor([[H / CELL, W / CELL]], device=pick.device).expand(rows, 2)
+        lesson = [cells, places, sizes, *talk]
         if self.reads:
             lesson += [slots_of(labels, look, (H, W), tree.levels), *self.eye.lesson(labels, look)]
         return lesson
@@ -119,10 +105,9 @@ class ReaderTask(Task):
         ids, at, answer, *reading = lesson
         x = self.model.encoder(cells, places)
         seen = self.model.bridge.sight(x, self.model.encoder.characters(x), places, sizes)
-        logits = self._says(seen, ids, at)  # [B, Q, A, vocabulary]
-        each = F.cross_entropy(logits.flatten(0, 2).float(), answer.flatten(), ignore_index=-1, reduction="sum")
-        right = ((logits.argmax(-1) == answer) | (answer < 0)).all(2)
-        there = (answer >= 0).any(2)
+        logits = self._says(seen, ids, at)  # [B, A, vocabulary]
+        each = F.cross_entropy(logits.flatten(0, 1).float(), answer.flatten(), ignore_index=-1, reduction="sum")
+        right, there = ((logits.argmax(-1) == answer) | (answer < 0)).all(1), (answer >= 0).any(1)
         losses = {
             "answer": each / (answer >= 0).sum().clamp(min=1),
             "exact": (right & there).sum() / there.sum().clamp(min=1),
@@ -133,89 +118,63 @@ class ReaderTask(Task):
         return losses
 
     def _says(self, seen: Tensor, ids: Tensor, at: Tensor) -> Tensor:
-        """Logits of the next token at some places of each question: ids [B, Q, T], at [B, Q, A]."""
+        """Logits of the next token at some places of what follows the page: ids [B, T], at [B, A]."""
         language = self.fixed[0]
         embed = language.get_input_embeddings()
-        B, Q, T = ids.shape
-        before = embed(self.before).expand(B, -1, -1)
-        first = before.shape[1] + seen.shape[1]
-        mask, place = apart(first, Q, T, ids.device)
-        x = torch.cat((before, seen.to(before.dtype), embed(ids.flatten(1))), 1)
-        x = F.pad(x, (0, 0, 0, mask.shape[3] - x.shape[1]))
-        out = language.model(
-            inputs_embeds=x, attention_mask=mask.expand(B, 1, -1, -1), position_ids=place, use_cache=False
-        )
-        said = out.last_hidden_state[:, first : first + Q * T].unflatten(1, (Q, T))
-        return cast(Tensor, language.lm_head(said.gather(2, at[..., None].expand(-1, -1, -1, said.shape[3]))))
+        before = embed(self.before).expand(len(ids), -1, -1)
+        x = torch.cat((before, seen.to(before.dtype), embed(ids)), 1)  # what is missing stands behind: nobody sees it
+        body, order = language.model, torch.arange(x.shape[1], device=x.device)[None]
+        turns = body.rotary_emb(x, order)
+        for layer in body.layers:  # called one by one: the model's own loop builds a mask while a graph is captured
+            x = layer(x, attention_mask=None, position_ids=order, position_embeddings=turns)
+        said = body.norm(x)[:, -ids.shape[1] :]
+        return cast(Tensor, language.lm_head(said.gather(1, at[..., None].expand(-1, -1, said.shape[2]))))
 
-    def _shown(self, tree: CellTree, labels: Labels, fits: Tensor, budget: int) -> Selection:
-        """A look by a rule drawn by lot at the answers of some questions."""
-        chance = torch.rand(fits.shape, device=fits.device) < self.rng.choice((0.15, 0.3, 0.6))
-        bright = cells_under(labels.answers, tree.shapes[0], (CELL, CELL)) & (fits & chance)[..., None, None]
-        bright = bright.any(1).float()  # [B, h, w]
-        around = F.max_pool2d(bright[:, None], 3, 1, 1)[:, 0] * self.rng.choice((0.0, 0.1, 0.5))
-        noise = torch.rand_like(bright) ** 4 * self.rng.choice((0.0, 0.02, 0.2))
-        relevance = tree.lift(torch.maximum(bright, around) + noise + 1e-4, how="max")
-        return allocate(drawn_rule(self.rng), tree, relevance, budget)
+    def _noted(self, cells: Tensor, places: Tensor, points: Tensor) -> Tensor:
+        """What the eye reads at points of a look, as ids. [B, NOTES]"""
+        with torch.autocast(cells.device.type, torch.bfloat16, enabled=cells.is_cuda, cache_enabled=False):
+            codes = self.read(self.model.encoder(cells, places), places, points)
+        lines = note_ids(self.tokenizer, [notes.distinct(map(decode, page)) for page in codes.tolist()])
+        return torch.stack([row(ids, NOTES) for ids in lines]).to(cells.device)
 
-    def _scouted(self, tree: CellTree, levels: list[Tensor], questions: Tensor, budget: int) -> Selection:
-        """A look by a rule drawn by lot where the scout expects the answer of one question a page."""
+    def _found(self, levels: list[Tensor], questions: Tensor) -> Tensor:
+        """Where the scout expects the answer of one question a page: logits [B, h, w]."""
         scout = self.fixed[1]
-        assert scout is not None
-        logits = scout.find(scout.look(small_copy(levels)), questions.long())[:, 0]
-        relevance = over_tree(Scene(levels[0], tree), logits)
-        return allocate(drawn_rule(self.rng), tree, relevance, budget)
+        return scout.find(scout.look(small_copy(levels)), questions[:, None].long())[:, 0].float()
+
+    def _look(
+        self, tree: CellTree, levels: list[Tensor], found: Tensor, answers: Tensor, told: Tensor, budget: int
+    ) -> Selection:
+        """A look by a rule drawn by lot where the scout expects the answer, or where it is told to."""
+        relevance = over_tree(Scene(levels[0], tree), found / SOFTER)
+        bright = cells_under(answers, tree.shapes[0], (CELL, CELL)) & told[:, None, None]  # [B, h, w]
+        most = relevance.amax(1, keepdim=True)
+        relevance = torch.maximum(relevance, tree.lift(bright.to(relevance), how="max") * most)
+        return padded(allocate(drawn_rule(self.rng), tree, relevance, budget), budget).in_rows()
 
 
-def asked(labels: Labels, pick: Tensor, usable: Tensor, longest: int) -> list[Tensor]:
-    """Questions with their answers behind them [B, Q, T], the places before each token of an answer, and that token.
+def slipped_in(points: Tensor, answers: Tensor, told: Tensor) -> Tensor:
+    """Points [B, n, 2] with the first part of the answer among them, at any rank, where told [B]; boxes [B, P, 4]."""
+    box = answers[:, 0]
+    size = box[:, 2:] - box[:, :2]
+    true = (box[:, :2] + box[:, 2:]) / 2 + size * 0.15 * torch.randn_like(size).clamp(-2, 2)
+    rank = torch.randint(points.shape[1], (len(points), 1), device=points.device)
+    here = (torch.arange(points.shape[1], device=points.device) == rank) & told[:, None]
+    return torch.where(here[..., None], true[:, None], points)
 
-    The last two are [B, Q, longest]; -1 stands for tokens that are not there or whose question is not usable.
+
+def sequence(noted: Tensor, ask: Tensor, reply: Tensor, usable: Tensor) -> list[Tensor]:
+    """What follows the page, [B, T]: notes, question, answer; the places before each token of the answer; that token.
+
+    The last two are [B, A]; -1 stands for tokens that are not there or whose question is not usable [B].
     """
-    assert labels.asked is not None and labels.replies is not None
-    ask, reply = (part.gather(1, _wide(pick, part)).long() for part in (labels.asked, labels.replies))
-    reply = reply[..., :longest]
-    length, step = (ask != PAD).sum(2, keepdim=True), torch.arange(ASK + longest, device=ask.device)
-    behind = (step - length).clamp(0, longest - 1)  # [B, Q, T]
-    spoken = reply.gather(2, behind)
-    spoken = torch.where(step - length < longest, spoken, PAD)
-    ids = torch.where(step < length, F.pad(ask, (0, longest)), spoken)
-    at = (length - 1).clamp(min=0) + torch.arange(longest, device=ask.device)
-    answer = torch.where((reply != PAD) & usable[..., None], reply, -1)
-    return [ids, at, answer]
-
-
-def apart(first: int, count: int, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Which token may look at which when several questions follow one page: mask [1, 1, L, L] and places [1, L].
-
-    L is a multiple of 8, as fast kernels like it; what is too much belongs to a question of its own.
-    """
-    L = -(-(first + count * length) // ALIGNED) * ALIGNED
-    order = torch.arange(L, device=device)
-    block = torch.where(order < first, -1, (order - first) // length)
-    mine = (block[None] == -1) | (block[None] == block[:, None])
-    place = torch.where(order < first, order, first + (order - first) % length)
-    return (mine & (order[None] <= order[:, None]))[None, None], place[None]
+    parts = torch.cat((noted.long(), ask.long(), reply.long()), 1)
+    ids = parts.gather(1, (parts == PAD).long().argsort(dim=1, stable=True))
+    length = (noted != PAD).sum(1, keepdim=True) + (ask != PAD).sum(1, keepdim=True)
+    at = (length - 1).clamp(min=0) + torch.arange(reply.shape[1], device=ids.device)
+    return [ids, at, torch.where((reply != PAD) & usable[:, None], reply.long(), -1)]
 
 
 def located(boxes: Tensor) -> Tensor:
-    """Which answers stand somewhere on the page: boxes [B, Q, P, 4] -> [B, Q]."""
-    return (boxes[..., 2:] > boxes[..., :2]).all(3).any(2)
-
-
-def visible(boxes: Tensor, selection: Selection) -> Tensor:
-    """Which answers the chosen cells show well enough to be read: boxes [B, Q, P, 4] -> [B, Q]."""
-    there = (boxes[..., 2:] > boxes[..., :2]).all(3)  # [B, Q, P]
-    share = torch.tensor([0.05, 0.275, 0.5, 0.725, 0.95], device=boxes.device)
-    x = boxes[..., :1] + share * (boxes[..., 2:3] - boxes[..., :1])  # [B, Q, P, 5]
-    y = ((boxes[..., 1:2] + boxes[..., 3:]) / 2).expand_as(x)
-    spots = torch.stack((x, y), -1).flatten(1, 3)[:, :, None]  # [B, n, 1, 2]
-    low, high = selection.boxes[:, None, :, :2], selection.boxes[:, None, :, 2:]
-    inside = ((spots >= low) & (spots < high)).all(3) & selection.mask[:, None]
-    level = torch.where(inside, selection.levels[:, None].float(), torch.inf).amin(2).view(x.shape).amax(3)
-    fine = level <= ((boxes[..., 3] - boxes[..., 1]) / READABLE).clamp(min=1).log2().floor()
-    return (fine | ~there).all(2) & there.any(2)
-
-
-def _wide(pick: Tensor, like: Tensor) -> Tensor:
-    return pick[..., None].expand(-1, -1, like.shape[2])
+    """Which answers stand somewhere on the page: boxes [B, P, 4] -> [B]."""
+    return (boxes[:, 0, 2:] > boxes[:, 0, :2]).all(1) & (boxes[:, 0, :2] >= 0).all(1)

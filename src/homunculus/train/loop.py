@@ -92,7 +92,7 @@ class Trainer:
         self.average = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
         self.tensors = list(self.model.state_dict().values())
         self.optimizers = _optimizers(self.model, recipe)
-        self.aside = torch.cuda.Stream() if device.type == "cuda" else None
+        self.aside = torch.cuda.Stream(priority=-1) if device.type == "cuda" else None
         self.step, self.best = 0, math.inf
         self.seconds, self.began = 0.0, time.monotonic()
         out.mkdir(parents=True, exist_ok=True)

@@ -242,19 +242,19 @@ def _scan(folder: Path, name: str, words: dict[str, Any], questions: list[dict[s
     single = not any(" " in w["text"].strip() for w in words["words"])  # else the boxes hold whole lines
     items = [(plain(w["text"]), np.asarray(w["box"], np.float32)) for w in words["words"]]
     items = [(t, b) for t, b in items if t and b[2] > b[0] and b[3] > b[1] and _level(t, b)]
-    reads = [(t, b, not single) for t, b in items]
-    if not single:
-        reads += [(t, b, False) for text, box in items for t, b in _words_of(text, box)]
+    lines = _rows_of(items) if single else [_line(t, b) for t, b in items]
+    words_ = items if single else [word for t, b in items for word in _words_of(t, b)]
+    reads = [(t, b, _centres(t, b), False) for t, b in words_]
+    reads += [(line.text, line.box, _along(line), True) for line in lines]
     text = np.zeros((len(reads), LETTERS), np.uint8)
     centres = np.zeros((len(reads), LETTERS, 2), np.float32)
-    for row, (t, box, _) in enumerate(reads):
+    for row, (t, _, spots, _) in enumerate(reads):
         if len(t) < LETTERS:
             text[row] = encode([t], LETTERS, end=True)[0].numpy()
-            centres[row, : len(t)] = _centres(t, box)
-    boxes = np.stack([b for _, b, _ in reads]) if reads else np.zeros((0, 4), np.float32)
-    line = np.array([l for _, _, l in reads], bool)
+            centres[row, : len(t)] = spots
+    boxes = np.stack([b for _, b, _, _ in reads]) if reads else np.zeros((0, 4), np.float32)
+    line = np.array([is_line for *_, is_line in reads], bool)
     asked = [Said(plain(q["question"]), _answer(q), plain(str((q.get("answers") or [""])[0]))) for q in questions]
-    lines = [_line(t, b) for t, b in items] if not single else _rows_of(items)
     return Scan(name, pixels, text, centres, line, boxes, _searches(items), asked, lines, single and bool(items))
 
 
@@ -310,6 +310,15 @@ def _centres(text: str, box: Array) -> Array:
     wide = _widths(text)
     x = box[0] + (wide.cumsum() - wide / 2) * (box[2] - box[0])
     return np.stack((x, np.full(len(text), (box[1] + box[3]) / 2)), 1)
+
+
+def _along(line: Line) -> Array:
+    """About where the characters of a line stand, the spaces between its words included. [n, 2]"""
+    spots = _centres(line.words[0], line.boxes[0])
+    for word, box in zip(line.words[1:], line.boxes[1:], strict=True):
+        here = _centres(word, box)
+        spots = np.concatenate((spots, (spots[-1:] + here[:1]) / 2, here))
+    return spots
 
 
 def _words_of(text: str, box: Array) -> list[tuple[str, Array]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ from homunculus.reader import load_scout
 from homunculus.reader.bridge import Bridge, sizes_of
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.scout import Scout
-from homunculus.reader.talk import BEFORE
 from homunculus.reader.weights import SHIPPED, checked, load
 from homunculus.train.answering import Joint, ReaderTask
 from homunculus.train.losses import EncoderTask, ScoutTask
@@ -58,9 +58,8 @@ def _reader(recipe: Recipe, pages: Pages, start: Path | None) -> Task:
         if (folder / "bridge.safetensors").is_file():
             load(joint.bridge, checked(folder, "bridge"))
     joint.encoder.requires_grad_(recipe.encoder > 0)
-    scout = load_scout(device=pages.device) if recipe.alone else None
-    own = copy.deepcopy(language.model)  # the next stage wants it as it was
-    return ReaderTask(joint, own, language.encode(BEFORE), scout, recipe.alone, recipe.seed)
+    own = replace(language, model=copy.deepcopy(language.model))  # the next stage wants it as it was
+    return ReaderTask(joint, own, load_scout(device=pages.device), recipe.told, recipe.seed)
 
 
 BUILD: dict[str, Callable[[Recipe, Pages, Path | None], Task]] = {"encoder": _encoder, "scout": _scout}

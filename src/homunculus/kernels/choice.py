@@ -1,0 +1,12 @@
+"""When a Triton kernel runs in place of its torch twin."""
+
+from importlib.util import find_spec
+
+from torch import Tensor
+
+_TRITON = find_spec("triton") is not None  # found, not imported: that takes long, and a CPU never needs it
+
+
+def kernels_for(x: Tensor) -> bool:
+    """Whether Triton kernels can work on x: it lies on a GPU, and there is Triton."""
+    return x.is_cuda and _TRITON
