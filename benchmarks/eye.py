@@ -33,6 +33,8 @@ from allocators import median_ms
 from homunculus import CellTree, InputError, allocate, reader
 from homunculus.files import replacing
 from homunculus.positions import coordinates
+from homunculus.reader.scout import Page
+from homunculus.reader.weights import SHIPPED, digest
 from homunculus.relevance import Scene
 from homunculus.tokens import patches
 from homunculus.train.looks import nearest
@@ -178,7 +180,7 @@ def speed_rows(pages: dict[str, Tensor], scout, encoder, device: str) -> list[di
         scene = data.scene_of(pixels, device)
         seen = scout.page(scene)
         add("scout, page", name, lambda s=scene: scout.page(Scene(s.pixels, s.tree)), 5)
-        add("scout, question", name, partial(scout.ask, seen, scene, [QUESTION]), 5)
+        add("scout, question", name, lambda s=scene, f=seen.features: scout.ask(Page(f), s, [QUESTION]), 5)
         point = torch.tensor([[scene.tree.width / 2, scene.tree.height / 2]], device=scene.tree.device)
         selection = nearest(scene.tree, point, 0, BUDGETS[0])
         cells, places = patches(scene.levels, selection), coordinates(selection)
@@ -334,9 +336,18 @@ def run_speed(args: argparse.Namespace, results: dict, scout, encoder) -> None:
     results["speed"] = {"rows": loading + rows}
 
 
+def kept(args: argparse.Namespace, about: dict) -> dict:
+    """Parts that are not measured anew, from the file as it is, if they were measured in the same way."""
+    before = json.loads(args.out.read_text()) if args.out.is_file() else {}
+    same = all(before.get(key) == value for key, value in about.items()) and before["machine"]["device"] == args.device
+    return {part: before[part] for part in PARTS if part not in args.parts and part in before} if same else {}
+
+
 def measure(args: argparse.Namespace, console: Console) -> dict:
-    results: dict = {"machine": machine(args.device), "split": args.split, "limit": args.limit}
-    results |= {"loading_ms": {}, "seconds": {}}
+    about = {"split": args.split, "limit": args.limit, "words": args.words}
+    files = [(args.weights or SHIPPED) / f"{what}.safetensors" for what in ("scout", "encoder")]
+    about["weights"] = {file.stem: digest(file) for file in files if file.is_file()}
+    results: dict = about | {"machine": machine(args.device), "loading_ms": {}, "seconds": {}} | kept(args, about)
     scout = load("scout", args, results) if {"found", "overlap", "speed"} & set(args.parts) else None
     encoder = load("encoder", args, results) if {"read", "speed"} & set(args.parts) else None
     looking = [part for part in ("found", "overlap") if part in args.parts]

@@ -29,7 +29,7 @@ HEAD = 48  # width of a head where page and question meet
 QUESTION = 96  # letters of a question that are read
 MOST = 2048  # places of a page; a larger page is scaled down to that many, a smaller one is seen as it is
 LEAST = 1e-6  # relevance of the least relevant place
-SOFTER = 1.5  # logits are divided by this: the scout is surer than it should be, and 273 cells have room for doubt
+SOFTER = 1.35  # logits are divided by this: the scout is surer than it should be, and 273 cells have room for doubt
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from homunculus.errors import InputError
@@ -31,6 +31,13 @@ def save(model: nn.Module, path: Path, header: dict[str, Any], int8: bool = True
             tensors[name], tensors[name + SCALE] = quantised(value)
         else:
             tensors[name] = value.half() if int8 else value.contiguous()
+    with replacing(path) as unfinished:
+        save_file(tensors, unfinished, {"about": json.dumps(header)})
+
+
+def rename(path: Path, header: dict[str, Any]) -> None:
+    """Give a file another header."""
+    tensors = load_file(path)
     with replacing(path) as unfinished:
         save_file(tensors, unfinished, {"about": json.dumps(header)})
 

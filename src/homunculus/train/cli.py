@@ -119,3 +119,22 @@ def ship(
 
     for name, size in shipped(run, out, which).items():
         typer.echo(f"{name}: {size / 1e6:.1f} MB")
+
+
+@app.command()
+def calibrate(
+    weights: Annotated[Path, typer.Argument(help="Folder of weights as `ship` wrote them.")],
+    data: Annotated[Path, typer.Option(help="Folder of the sets whose train pages were learned from.")],
+    sets: Annotated[str, typer.Option(help="Their names.")] = "docvqa,sroie,funsd,chartqa",
+    limit: Annotated[int, typer.Option(min=1, help="Questions a set.")] = 100,
+    model: Annotated[str, typer.Option(help="Folder or hub id of the language model.")] = "",
+    device: Device = "cpu",
+) -> None:
+    """Learn how far the reader's confidence can be trusted, on pages held back from training, and note it in the weights.
+
+    [dim]homunculus train calibrate src/homunculus/reader/weights --data data[/dim]
+    """
+    from homunculus.train.calibration import calibrate as fit
+
+    slope, offset, count = fit(weights, data, sets.split(","), limit, device, model or None)
+    typer.echo(f"slope {slope:.3f}, offset {offset:.3f}, from {count} answers")

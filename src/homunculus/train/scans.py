@@ -219,12 +219,17 @@ def _read_folder(folder: Path, held: bool) -> list[Scan]:
     except (json.JSONDecodeError, KeyError) as error:
         raise InputError(f"{folder}: a line of words.jsonl or questions.jsonl cannot be used: {error}") from error
     every = {*words, *questions}
-    names = sorted(name for name in every if (zlib.crc32(name.encode()) % HELD == 0) == held)
+    names = sorted(name for name in every if held_back(name) == held)
     jobs = [(folder, name, words.get(name, {"words": []}), questions.get(name, [])) for name in names]
     if len(jobs) < 64:
         return [_scan(*job) for job in jobs]
     with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:  # decoding and text work take a core each
         return list(pool.map(_scan, *zip(*jobs, strict=True), chunksize=8))
+
+
+def held_back(name: str) -> bool:
+    """Whether the page of an image, by its name in its folder, is never trained on."""
+    return zlib.crc32(name.encode()) % HELD == 0
 
 
 def _rows(path: Path) -> Iterable[dict[str, Any]]:
