@@ -19,6 +19,7 @@ import sys
 import time
 from collections import defaultdict
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,6 @@ from allocators import median_ms
 from homunculus import CellTree, InputError, allocate, reader
 from homunculus.files import replacing
 from homunculus.positions import coordinates
-from homunculus.reader.scout import Page
 from homunculus.reader.weights import SHIPPED, digest
 from homunculus.relevance import Scene
 from homunculus.tokens import patches
@@ -171,7 +171,7 @@ def read_points(scene: Scene, words, encoder, mode: str) -> dict[str, list[dict]
 
 def speed_rows(pages: dict[str, Tensor], scout, encoder, device: str) -> list[dict]:
     """Milliseconds, medians: the scout's view of a page from its pixels, a question about it, reading one point."""
-    rows = []
+    rows, questions = [], (f"{QUESTION} {n}" for n in count())  # a new one each time: known ones are remembered
 
     def add(what: str, page: str, call, repeat: int) -> None:
         rows.append({"what": what, "page": page, "ms": median_ms(call, repeat, device)})
@@ -180,7 +180,7 @@ def speed_rows(pages: dict[str, Tensor], scout, encoder, device: str) -> list[di
         scene = data.scene_of(pixels, device)
         seen = scout.page(scene)
         add("scout, page", name, lambda s=scene: scout.page(Scene(s.pixels, s.tree)), 5)
-        add("scout, question", name, lambda s=scene, f=seen.features: scout.ask(Page(f), s, [QUESTION]), 5)
+        add("scout, question", name, lambda s=scene, p=seen: scout.ask(p, s, [next(questions)]), 5)
         point = torch.tensor([[scene.tree.width / 2, scene.tree.height / 2]], device=scene.tree.device)
         selection = nearest(scene.tree, point, 0, BUDGETS[0])
         cells, places = patches(scene.levels, selection), coordinates(selection)
