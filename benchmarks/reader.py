@@ -70,20 +70,22 @@ class Answers:
 
 def batches(todo: list[tuple[Item, str]], reader, size: int):
     """Glances of questions, page by page; each page is loaded once, and batches hold one budget."""
-    waiting: dict[int, list[tuple[Item, str, Glance]]] = defaultdict(list)
+    waiting: dict[str, list[tuple[Item, str, Glance]]] = defaultdict(list)
     for image, group in groupby(todo, key=lambda pair: pair[0].image):
-        scene = None
+        scene, asked = None, defaultdict(list)
         for item, way in group:
+            asked[way].append(item)
+        for way, listed in asked.items():
             allocator, relevance, budget = way.split("/")
             eye = Eye(allocator, relevance, int(budget), scout=reader.scout)
-            if scene is None:
-                scene = eye.scene(load_image(image).to(reader.device))
+            scene = scene or eye.scene(load_image(image).to(reader.device))
             with torch.no_grad():
-                glance = eye.look_at(scene, item.question)
-            waiting[int(budget)].append((item, way, glance))
-            if len(waiting[int(budget)]) == size:
-                yield waiting.pop(int(budget))
-    yield from waiting.values()
+                glances = eye.look_for(scene, [item.question for item in listed])
+            waiting[budget] += [(item, way, glance) for item, glance in zip(listed, glances, strict=True)]
+            while len(waiting[budget]) >= size:
+                yield waiting[budget][:size]
+                waiting[budget] = waiting[budget][size:]
+    yield from filter(None, waiting.values())
 
 
 def answer_all(

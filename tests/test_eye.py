@@ -249,3 +249,15 @@ def test_a_tensor_on_the_gpu_is_looked_at_there(allocator, page):
     torch.testing.assert_close(there.relevance.cpu(), here.relevance, rtol=1e-3, atol=1e-4)
     assert there.selection.boxes.shape == here.selection.boxes.shape
     assert there.reconstruct().shape == (3, 960, 700) and there.picture().width > 720
+
+
+@pytest.mark.parametrize("allocator", ["foveated", "dag", "frequency", "uniform", "logpolar", "stratified"])
+def test_several_questions_about_one_image_get_the_looks_that_each_would_get_alone(allocator, page):
+    eye = hm.Eye(allocator, "query", 50, scout=False)
+    scene = eye.scene(hm.load_image(page))
+    questions = ["top left?", "What is it?", "bottom right?"]
+    together = eye.look_for(scene, questions)
+    for question, glance in zip(questions, together, strict=True):
+        alone = eye.look_at(eye.scene(hm.load_image(page)), question)
+        assert glance.question == question and torch.equal(glance.selection.boxes, alone.selection.boxes)
+        assert torch.equal(glance.fixations, alone.fixations) and torch.equal(glance.relevance, alone.relevance)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 PICTURES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP", ".tif": "TIFF", ".tiff": "TIFF"}
 SCOUTED = ("query", "learned", "opponent")  # relevances that a scout has a part in
+EACH = {"error", "energy"}  # what rules want to know of an image that is the same for all questions
+ALONE = {"question", "segments"}  # and what keeps them from choosing for several questions together
 Fixation: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | Tensor | str | None"
 
 
@@ -230,13 +232,30 @@ class Eye:
 
     def look_at(self, scene: Scene, question: str, fixation: Fixation = None, fixations: int = 1) -> Glance:
         """`look` at an image that was made ready before."""
-        tree = scene.tree
-        relevance = relevance_of(self.relevance, scene, [question], self._scout(question))
-        places = self._fixate(scene, relevance, question, fixation, fixations)
-        selection = allocate(
-            self.allocator, tree, relevance, self.budget, places, **self._context(scene, question), **self.options
-        )
-        return Glance(question, self.allocator, self.budget, selection, places[0], relevance[0], scene)
+        return self.look_for(scene, [question], fixation, fixations)[0]
+
+    def look_for(
+        self, scene: Scene, questions: Sequence[str], fixation: Fixation = None, fixations: int = 1
+    ) -> list[Glance]:
+        """The same for several questions about it; their cells are chosen together where the rule can."""
+        rows = [relevance_of(self.relevance, scene, [asked], self._scout(asked)) for asked in questions]
+        places = [
+            self._fixate(scene, row, asked, fixation, fixations) for row, asked in zip(rows, questions, strict=True)
+        ]
+        if ALONE & options_of(self.allocator).keys() or len({place.shape for place in places}) != 1:
+            return [self._glances(scene, [q], row, at)[0] for q, row, at in zip(questions, rows, places, strict=True)]
+        return self._glances(scene, questions, torch.cat(rows), torch.cat(places))
+
+    def _glances(self, scene: Scene, questions: Sequence[str], relevance: Tensor, places: Tensor) -> list[Glance]:
+        """Glances at one image: relevance [Q, N], places [Q, F, 2]."""
+        context = self._context(scene, questions[0])
+        for name in EACH & context.keys():
+            context[name] = context[name].expand(len(questions), *context[name].shape[1:])
+        chosen = allocate(self.allocator, scene.tree, relevance, self.budget, places, **context, **self.options)
+        return [
+            Glance(question, self.allocator, self.budget, chosen.row(i), places[i], relevance[i], scene)
+            for i, question in enumerate(questions)
+        ]
 
     def _scout(self, question: str) -> Scout | None:
         """The scout where it has something to say: a free look has no question for it."""

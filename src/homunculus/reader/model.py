@@ -136,7 +136,7 @@ class Reader:
 
     def _opened(
         self, image: Source, how: dict[str, Any]
-    ) -> tuple[Callable[[str], Glance], dict[str, Any], dict[str, float]]:
+    ) -> tuple[Callable[[Sequence[str]], list[Glance]], dict[str, Any], dict[str, float]]:
         """A way to look at an image for a question, what belongs to answering, and how long the loading took."""
         begun = time.perf_counter()
         unknown = how.keys() - {*LOOKING, *LOADING, *TALKING, "fixation"}
@@ -147,17 +147,21 @@ class Reader:
         looking, loading, talking = ({k: how[k] for k in names if k in how} for names in (LOOKING, LOADING, TALKING))
         eye = Eye(scout=self.scout, **({"relevance": "query"} | looking))
         scene = eye.scene(images.load(image, **loading).to(self.device))
-        look = partial(eye.look_at, scene, fixation=how.get("fixation"))
+        look = partial(eye.look_for, scene, fixation=how.get("fixation"))
         return look, talking, {"load": time.perf_counter() - begun}
 
     def _answers(
-        self, look: Callable[[str], Glance], questions: Sequence[str], talk: dict[str, Any], seconds: dict[str, float]
+        self,
+        look: Callable[[Sequence[str]], list[Glance]],
+        questions: Sequence[str],
+        talk: dict[str, Any],
+        seconds: dict[str, float],
     ) -> Iterator[list[Answer]]:
         if not questions or not all(isinstance(question, str) and question.strip() for question in questions):
             raise InputError("a question is missing: ask something about the image")
         begun = time.perf_counter()
         with torch.no_grad():
-            glances = [look(question) for question in questions]
+            glances = look(questions)
         return self.reply(glances, seconds=seconds | {"look": time.perf_counter() - begun}, **talk)
 
     @torch.no_grad()

@@ -26,7 +26,7 @@ RIDGE = 1e-2  # pulls a fit to few answers towards leaving them as they are
 def calibrate(
     weights: Path, data: Path, sets: Sequence[str], limit: int, device: str = "cpu", language: str | None = None
 ) -> tuple[float, float, int]:
-    """Fit slope and offset on held-back `train` pages and note them in the weights; returns them and how many answers."""
+    """Fit slope and offset on held-back `train` pages, note them in the weights, and tell them and from how many."""
     reader = load_reader(weights, language, device)
     reader.calibration = 1.0, 0.0
     listed = [item for name in sets for item in _held(data, name)[:limit]]

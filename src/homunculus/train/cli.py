@@ -130,7 +130,7 @@ def calibrate(
     model: Annotated[str, typer.Option(help="Folder or hub id of the language model.")] = "",
     device: Device = "cpu",
 ) -> None:
-    """Learn how far the reader's confidence can be trusted, on pages held back from training, and note it in the weights.
+    """Learn from pages held back how far the reader's confidence can be trusted; noted in the weights.
 
     [dim]homunculus train calibrate src/homunculus/reader/weights --data data[/dim]
     """
