@@ -13,6 +13,7 @@ from transformers import LlamaForCausalLM
 from typer.testing import CliRunner, Result
 
 import reader as reading
+import reader_page
 from homunculus import InputError, cli
 from homunculus.eval.metrics import anls
 from homunculus.reader import load_encoder, load_reader
@@ -202,6 +203,16 @@ def test_the_benchmark_goes_on_where_it_was_and_scores_what_was_said(trained, pa
         ("uniform/query/32", 4, 2),
     }
     assert "| foveated/query/32 | " in capsys.readouterr().out
+    results["rows"] += [row | {"way": "foveated/query/273"} for row in results["rows"][:1]]
+    (tmp_path / "reader.json").write_text(json.dumps(results))
+    (tmp_path / "images").mkdir()
+    reader_page.main(tmp_path, tmp_path)
+    written = (tmp_path / "reader.md").read_text()
+    assert (
+        "| uniform/query/32 | " in written
+        and "| funsd | 4 | " in written
+        and (tmp_path / "images/reader.png").is_file()
+    )
     moved = reading.other_pages(reading.items(tmp_path / "data", "funsd"))
     assert {(item.qid, item.image.stem) for item in moved} == {("a0", "b"), ("a1", "b"), ("b0", "a"), ("b1", "a")}
     sure, right = np.array([0.95, 0.95, 0.15, 0.15]), np.array([1.0, 0.0, 0.0, 0.0])

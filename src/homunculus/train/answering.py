@@ -32,6 +32,7 @@ from homunculus.train.pages import Sheets
 from homunculus.train.work import Losses, Task
 
 SHORT, LONG = 12, REPLY  # tokens of an answer with its end
+WORDS = 0.35  # share of the encoder's own lessons that read words: notes are lines
 PLACES = 560  # about how many tokens of the language model a page is given in training
 
 
@@ -56,7 +57,7 @@ class ReaderTask(Task):
 
     def __init__(self, joint: Joint, language: Language, scout: Scout, told: float = 0.0, seed: int = 0) -> None:
         super().__init__()
-        self.model, self.eye = joint, EncoderTask(joint.encoder, seed)
+        self.model, self.eye = joint, EncoderTask(joint.encoder, seed, WORDS)
         self.rng, self.told, self.tokenizer = self.eye.rng, told, language.tokenizer
         model: Any = language.model
         self.before = torch.tensor(language.encode(BEFORE), device=next(model.parameters()).device)

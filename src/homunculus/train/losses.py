@@ -90,14 +90,15 @@ def legible(labels: Labels, selection: Selection) -> Tensor:
 class EncoderTask(Task):
     """Reading: dense characters of every chosen cell, and words and lines at points.
 
-    `prepare` looks at the pages and makes tensors of few different shapes; `forward` takes them to losses.
+    `prepare` looks at the pages and makes tensors of few different shapes; `forward` takes them to losses. `words` is
+    the share of lessons that read words, not lines.
     """
 
     model: Encoder
 
-    def __init__(self, encoder: Encoder, seed: int = 0) -> None:
+    def __init__(self, encoder: Encoder, seed: int = 0, words: float = 0.7) -> None:
         super().__init__()
-        self.model, self.rng = encoder, random.Random(seed)
+        self.model, self.rng, self.words = encoder, random.Random(seed), words
 
     def heavy(self) -> list[nn.Module]:
         """Layers worth compiling."""
@@ -143,7 +144,7 @@ class EncoderTask(Task):
 
     def lesson(self, labels: Labels, selection: Selection) -> list[Tensor]:
         """Texts to read: codes before and after each step [B, Q, T], gaze [B, Q, T, 2] and the way to go, in cells."""
-        short = self.rng.random() < 0.7
+        short = self.rng.random() < self.words
         T, reads = SHORT if short else LONG
         fits = ~labels.line & (labels.text[:, :, T - 1 :] == BLANK).all(2) if short else labels.line | (labels.ems > 0)
         usable = legible(labels, selection) & fits
@@ -156,7 +157,9 @@ class EncoderTask(Task):
         line, em = labels.line.gather(1, pick), labels.ems.gather(1, pick)
         box = labels.read_boxes.gather(1, pick[..., None].expand(-1, -1, 4))
         centre, size = (box[..., :2] + box[..., 2:]) / 2, box[..., 2:] - box[..., :2]
-        point = centre + size * 0.18 * torch.randn_like(centre).clamp(-2, 2)
+        off = 0.18 * torch.randn_like(centre).clamp(-2, 2)
+        off[..., 0] = torch.where(line, torch.rand_like(em) - 0.5, off[..., 0]) * 0.96  # anywhere along a line
+        point = centre + size * off
         jitter = 0.18 * em[..., None, None] * torch.randn_like(centres)
         drift = (
             0.3
