@@ -340,7 +340,8 @@ def kept(args: argparse.Namespace, about: dict) -> dict:
     """Parts that are not measured anew, from the file as it is, if they were measured in the same way."""
     before = json.loads(args.out.read_text()) if args.out.is_file() else {}
     same = all(before.get(key) == value for key, value in about.items()) and before["machine"]["device"] == args.device
-    return {part: before[part] for part in PARTS if part not in args.parts and part in before} if same else {}
+    parts = [part for part in PARTS if part not in args.parts and part in before] if same else []
+    return {part: before[part] for part in parts} | {"commits": {part: before["commits"][part] for part in parts}}
 
 
 def measure(args: argparse.Namespace, console: Console) -> dict:
@@ -348,6 +349,7 @@ def measure(args: argparse.Namespace, console: Console) -> dict:
     files = [(args.weights or SHIPPED) / f"{what}.safetensors" for what in ("scout", "encoder")]
     about["weights"] = {file.stem: digest(file) for file in files if file.is_file()}
     results: dict = about | {"machine": machine(args.device), "loading_ms": {}, "seconds": {}} | kept(args, about)
+    results["commits"] |= dict.fromkeys(args.parts, results["machine"]["commit"])
     scout = load("scout", args, results) if {"found", "overlap", "speed"} & set(args.parts) else None
     encoder = load("encoder", args, results) if {"read", "speed"} & set(args.parts) else None
     looking = [part for part in ("found", "overlap") if part in args.parts]

@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 PAGE = """# The eye: what it finds, what it reads
 
 This page is written by `python benchmarks/eye_page.py` from the files in `results/`, which
-`python benchmarks/eye.py --data DATA --out results/eye.json` makes ({machine}). What the networks are:
+`python benchmarks/eye.py --data DATA --words 200` makes ({machine};
+code of {commits}). What the networks are:
 [model_card.md](model_card.md); how they are trained: [training.md](training.md).
 
 **Found** is the share of questions whose answer box is at least 80 % covered by chosen cells in which its text is
@@ -58,7 +59,8 @@ def main() -> None:
         tables.append(table(json.loads(gpu.read_text())))
     curve(results["read"]["rows"], ROOT / "docs" / "images" / "reading.png")
     with replacing(ROOT / "docs" / "eye.md") as unfinished:
-        unfinished.write_text(PAGE.format(machine=where(results["machine"]), tables="\n".join(tables)))
+        commits = ", ".join(f"{commit} ({part})" for part, commit in results["commits"].items())
+        unfinished.write_text(PAGE.format(machine=where(results["machine"]), commits=commits, tables="\n".join(tables)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Image pyramids whose cells nest: Gaussian, Laplacian and steerable, with their inverses.
 
-Convention (pinned by tests/test_pyramid.py):
+Convention (pinned by tests/test_pyramid*.py):
     - Images are [..., H, W]; every leading dimension is a batch.
     - Area-aligned: pixel i of level l+1 covers pixels 2i and 2i+1 of level l, so its centre lies at
       2i + 0.5 of level l and cell borders coincide across levels.

@@ -204,7 +204,7 @@ class Reading(nn.Module):
             gaze = gaze + self.move(x).float()
             read.append(code)
             done = done | (code[..., 0] == END)
-            if not _captured(done) and bool(done.all()):
+            if bool(done.all()):
                 break
         return torch.cat(read, 2)
 
@@ -218,8 +218,3 @@ class Reading(nn.Module):
     def _around(self, gaze: Tensor) -> Turn:
         """Rotary turn of the gaze [B, n, 2], as if it were a cell of level 0 there."""
         return turn_of(F.pad(gaze.double(), (1, 0)), self.head)
-
-
-def _captured(x: Tensor) -> bool:
-    """Whether a graph is being captured, which cannot wait for a value."""
-    return x.is_cuda and torch.cuda.is_current_stream_capturing()

@@ -35,7 +35,7 @@ def save(model: nn.Module, path: Path, header: dict[str, Any], int8: bool = True
         save_file(tensors, unfinished, {"about": json.dumps(header)})
 
 
-def rename(path: Path, header: dict[str, Any]) -> None:
+def relabel(path: Path, header: dict[str, Any]) -> None:
     """Give a file another header."""
     tensors = load_file(path)
     with replacing(path) as unfinished:

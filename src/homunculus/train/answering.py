@@ -8,7 +8,6 @@ those that the scout points at, so that there is something to learn from where i
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any, cast
 
 import torch
@@ -22,7 +21,6 @@ from homunculus.reader import notes
 from homunculus.reader.bridge import Bridge
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.language import Language, fingerprint
-from homunculus.reader.letters import decode
 from homunculus.reader.scout import SOFTER, Scout, over_tree, small_copy
 from homunculus.reader.talk import ASK, BEFORE, NOTES, PAD, REPLY, note_ids, row
 from homunculus.relevance import Scene
@@ -63,7 +61,6 @@ class ReaderTask(Task):
         self.before = torch.tensor(language.encode(BEFORE), device=next(model.parameters()).device)
         self.about = {"fits": fingerprint(model), "bridge": joint.bridge.sizes}
         joint.bridge.attach(model)
-        self.read = partial(joint.encoder.reading.greedy, mode="line", longest=notes.LETTERS)
         self.fixed: tuple[Any, Scout] = (model, scout)  # in a tuple: neither trained nor saved
 
     def heavy(self) -> list[nn.Module]:
@@ -134,9 +131,8 @@ class ReaderTask(Task):
     def _noted(self, cells: Tensor, places: Tensor, points: Tensor) -> Tensor:
         """What the eye reads at points of a look, as ids. [B, NOTES]"""
         with torch.autocast(cells.device.type, torch.bfloat16, enabled=cells.is_cuda, cache_enabled=False):
-            codes = self.read(self.model.encoder(cells, places), places, points)
-        lines = note_ids(self.tokenizer, [notes.distinct(map(decode, page)) for page in codes.tolist()])
-        return torch.stack([row(ids, NOTES) for ids in lines]).to(cells.device)
+            lines = notes.take(self.model.encoder, self.model.encoder(cells, places), places, points)
+        return torch.stack([row(ids, NOTES) for ids in note_ids(self.tokenizer, lines)]).to(cells.device)
 
     def _found(self, levels: list[Tensor], questions: Tensor) -> Tensor:
         """Where the scout expects the answer of one question a page: logits [B, h, w]."""

@@ -16,7 +16,7 @@ from homunculus.eval.metrics import score_of
 from homunculus.reader import load_reader
 from homunculus.reader.model import Reader
 from homunculus.reader.talk import NOT_FOUND
-from homunculus.reader.weights import about, rename, write_hashes
+from homunculus.reader.weights import about, relabel, write_hashes
 from homunculus.train.scans import held_back
 
 ENOUGH = 0.5  # of a score, from which an answer counts as right
@@ -35,7 +35,7 @@ def calibrate(
         raise InputError(f"there is nothing to calibrate with: {data} has no held-back pages that were answered")
     slope, offset = fitted(chances, right)
     path = weights / "bridge.safetensors"
-    rename(path, about(path) | {"calibration": [slope, offset]})
+    relabel(path, about(path) | {"calibration": [slope, offset]})
     write_hashes(weights)
     return slope, offset, len(chances)
 
