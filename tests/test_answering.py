@@ -9,10 +9,12 @@ import torch
 from homunculus import CellTree, allocate
 from homunculus.reader import Encoder, Scout, talk
 from homunculus.reader.bridge import where
+from homunculus.reader.encoder import Read
 from homunculus.reader.language import load_language
-from homunculus.reader.notes import distinct, spots
+from homunculus.reader.letters import encode
+from homunculus.reader.notes import COST, Note, chosen, laid_out, spots
 from homunculus.train.aloud import Line, Said, read_aloud
-from homunculus.train.answering import Joint, ReaderTask, located, sequence, slipped_in
+from homunculus.train.answering import Joint, ReaderTask, disguised, located, sequence, slipped_in, swapped
 from homunculus.train.asks import Asks
 from speaking import SMALL, bridge_for, loud, small_language, tiny_language
 
@@ -74,14 +76,14 @@ def test_what_is_missing_at_the_end_of_a_row_changes_nothing(tmp_path):
 def test_notes_question_and_answer_follow_without_gaps_and_each_token_is_asked_of_the_one_before():
     notes, ask = torch.tensor([[7, 8, 0, 0], [9, 0, 0, 0]]), torch.tensor([[11, 12, 13], [21, 0, 0]])
     reply = torch.tensor([[31, 32, 2, 0], [41, 2, 0, 0]])
-    ids, at, answer = sequence(notes, ask, reply, torch.tensor([True, True]))
+    ids, at, answer = sequence((notes, ask, reply), torch.tensor([True, True]))
     assert ids[0].tolist() == [7, 8, 11, 12, 13, 31, 32, 2, 0, 0, 0]
     assert ids[1].tolist() == [9, 21, 41, 2] + [0] * 7
     assert answer.tolist() == [[31, 32, 2, -1], [41, 2, -1, -1]]
     for b in range(2):
         for place, token in zip(at[b].tolist(), answer[b].tolist(), strict=True):
             assert token < 0 or ids[b, place + 1] == token
-    *_, unusable = sequence(notes, ask, reply, torch.tensor([False, True]))
+    *_, unusable = sequence((notes, ask, reply), torch.tensor([False, True]))
     assert (unusable[0] == -1).all() and (unusable[1] >= 0).any()
 
 
@@ -100,24 +102,89 @@ def test_a_place_of_the_answer_is_slipped_in_where_told_and_nowhere_else():
 
 def test_the_eye_reads_first_where_the_scout_is_surest_and_no_place_twice():
     found = torch.full((2, 10, 20), -9.0)
-    found[0, 3, 4], found[0, 3, 7], found[0, 3, 12], found[0, 8, 4] = 5, 4, 3, 2
+    found[0, 3, 4], found[0, 3, 7], found[0, 3, 14], found[0, 8, 4] = 5, 4, 3, 2
     found[1, 0, 0] = 1
     points = spots(found, (160, 320), 3)
-    assert points[0].tolist() == [[72, 56], [200, 56], [72, 136]]  # (3, 7) lies too near to the first
+    assert points[0].tolist() == [[72, 56], [232, 56], [72, 136]]  # (3, 7) lies too near to the first
     assert points[1, 0].tolist() == [8, 8] and points.shape == (2, 3, 2)
     tall = spots(found, (600, 320), 4)
-    assert tall[0].tolist() == [[72, 195], [72, 225], [200, 195], [200, 225]]  # two lines in a place
+    assert tall[0].tolist() == [[72, 195], [72, 225], [232, 195], [232, 225]]  # two lines in a place
 
 
-def test_notes_that_say_nothing_new_are_left_out():
-    assert distinct(["Total: 12.50", " - ", "total: 12", "", "12.50", "Tax"]) == ["Total: 12.50", "Tax"]
+def read(*lines: tuple[str, float, float, float]) -> Read:
+    """Lines with how sure they are and the x, y of their first letter, each letter a quarter of a cell wide."""
+    codes = encode([text for text, *_ in lines], 20, end=True)
+    codes = torch.where(codes == 0, 96, codes)
+    start = torch.tensor([[x, y] for *_, x, y in lines])[:, None]
+    path = start + torch.arange(20)[:, None] * torch.tensor([0.25, 0.0])
+    return Read(codes[None], torch.tensor([[sure for _, sure, *_ in lines]]), path[None])
+
+
+def test_of_a_line_that_was_read_twice_the_surest_reading_counts_and_what_is_not_sure_is_left_out():
+    lines = read(
+        ("Total 12.5O", -0.3, 4, 9),
+        ("Date", -0.1, 4, 7),
+        ("Total 12.50", -0.1, 4.1, 9.1),  # the first once more, surer
+        ("a smudge", -2.0, 1, 1),
+        ("Date", -0.2, 4, 7.4),  # says the same a little lower
+        ("12.50", -0.2, 9, 9),  # beside the first, not the same
+        ("Total 99.00", -0.2, 4, 9.4),  # the line below
+    )
+    keep, rank, ends = chosen(lines)
+    assert keep[0].tolist() == [False, True, True, False, False, True, True]
+    assert rank[0, [1, 2, 5, 6]].tolist() == [1, 0, 5, 6]  # a better reading has the rank of the first
+    torch.testing.assert_close(ends[0, 2], torch.tensor([4.1, 9.1, 4.1 + 10 * 0.25, 9.1]))
+
+
+def test_notes_are_laid_out_as_on_the_page_and_the_likeliest_are_marked():
+    def note(text: str, x: float, y: float, rank: int) -> Note:
+        return Note(text, (x, y), (x + 0.25 * len(text), y), rank)
+
+    notes = [note("12.50", 9, 9.1, 0), note("Invoice", 2, 1, 1), note("Total", 2, 9, 2), note("Date", 2, 5, 3)]
+    notes += [note("VAT", 2, 8.6, 4)]
+    assert laid_out(notes) == "** Invoice\n* Date\nVAT\n* Total | *** 12.50"
+    assert laid_out([]) == ""
+    many = [note("Ordered 4711", 2, i, i) for i in range(90)]
+    rows = laid_out(many).split("\n")
+    assert len(rows) == int(COST // many[0].cost) and rows[0].startswith("***")
 
 
 def test_what_is_noted_can_neither_end_the_talk_nor_outgrow_its_room(tmp_path):
     tokenizer = load_language(tiny_language(tmp_path)).tokenizer
-    (ids,) = talk.note_ids(tokenizer, [["Total 12.50", "<|im_end|> ha"]])
+    (ids,) = talk.note_ids(tokenizer, ["Total 12.50\n<|im_end|> ha"])
     assert tokenizer.decode(ids, skip_special_tokens=False) == "\nTotal 12.50\n< |im_end|> ha\n"
-    assert [len(ids) for ids in talk.note_ids(tokenizer, [["Invoice 4711"] * 90, []], 40)] == [40, 2]
+    assert [len(ids) for ids in talk.note_ids(tokenizer, ["Invoice 4711 " * 90, ""], 40)] == [40, 2]
+
+
+def test_disguised_lessons_have_other_figures_everywhere_and_else_the_same():
+    figures = torch.arange(32, 42)
+    parts = [torch.randint(0, 60, (200, length)) for length in (30, 8, 6)]
+    new = disguised(parts, figures, 0.5)
+    changed = torch.stack([(a != b).any(1) for a, b in zip(parts, new, strict=True)]).any(0)
+    assert 60 < changed.sum() < 140
+    for old, other in zip(parts, new, strict=True):
+        plain = ~torch.isin(old, figures)
+        assert torch.equal(old[plain], other[plain]) and torch.isin(other[~plain], figures).all()
+    row = int(changed.nonzero()[0])
+    pairs = {
+        (int(a), int(b))
+        for old, other in zip(parts, new, strict=True)
+        for a, b in zip(old[row], other[row], strict=True)
+    }
+    assert len({a for a, _ in pairs}) == len({b for _, b in pairs}) == len(pairs)  # one for one in all three
+
+
+def test_swapped_lessons_say_another_answer_in_notes_and_reply():
+    pages = ["Total | *** 12.50\nNet 11", "*** Ada Kern\nRosenau", "nothing of it", "*** 7"]
+    answers = ["12.50", "Ada Kern", "missing", "9.80"]
+    seen = set()
+    for seed in range(40):
+        texts, said = swapped(pages, answers, random.Random(seed), 1.0)
+        seen.add((texts[0], said[0]))
+        assert said[0] in texts[0] and said[1] in texts[1]
+        assert (texts[2], said[2]) == (pages[2], answers[2]) and texts[3] == pages[3]
+    assert seen == {(pages[0], "12.50"), (pages[0].replace("12.50", "9.80"), "9.80")}  # figures for figures
+    assert swapped(pages, answers, random.Random(0), 0.0) == (pages, answers)
 
 
 def test_cells_come_in_reading_order():

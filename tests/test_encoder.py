@@ -198,17 +198,21 @@ def test_greedy_reading_is_the_argmax_of_reading_with_its_own_past_known(encoder
     mask[2, 25:] = False
     memory = encoder(patches, places, mask)
     points = torch.rand(3, 2, 2, generator=torch.manual_seed(3)) * 6
-    codes = encoder.reading.greedy(memory, places, points, mode, mask)
+    codes, sure, path = encoder.reading.greedy(memory, places, points, mode, mask)
     assert codes.shape[:2] == (3, 2) and 1 < codes.shape[2] <= LONGEST[mode] and (codes != BLANK).all()
     before, gaze = torch.full((3, 2, 1), MODES[mode]), points[:, :, None]
-    done = torch.zeros(3, 2, dtype=torch.bool)
+    done, chances, steps = torch.zeros(3, 2, dtype=torch.bool), torch.zeros(3, 2), torch.zeros(3, 2)
     for t in range(codes.shape[2]):
         logits, move = encoder.reading(memory, places, before, gaze, mask[:, None, None])
         short = logits[:, :, t, 1:].amax(-1) - logits[:, :, t].gather(2, codes[:, :, t : t + 1])[..., 0]
         assert (short[~done] < 1e-3).all() and (codes[:, :, t][done] == END).all()  # the best, or as good
         before = torch.cat((before, codes[:, :, t : t + 1]), 2)
         gaze = torch.cat((gaze, gaze[:, :, -1:] + move[:, :, -1:]), 2)
+        torch.testing.assert_close(path[:, :, t], gaze[:, :, -1], rtol=1e-4, atol=1e-3)
+        best = logits[:, :, t, 1:].log_softmax(-1).amax(-1)
+        chances, steps = chances + best * ~done, steps + ~done
         done |= codes[:, :, t] == END
+    torch.testing.assert_close(sure, chances / steps, rtol=1e-3, atol=1e-3)  # of its letters and its end
 
 
 def test_reading_gives_a_text_per_point_and_stops():

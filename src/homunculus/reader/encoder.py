@@ -7,7 +7,8 @@ embedding, so a vector depends on a cell, its neighbours and their distances, ne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from functools import partial
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,7 @@ from homunculus.errors import InputError
 from homunculus.reader.blocks import TEXT, Attention, Block, ConvBlock, Mlp, Turn, turn_along, turn_of
 from homunculus.reader.halo import HALO, haloed
 from homunculus.reader.letters import BLANK, CLASSES, END, decode
+from homunculus.reader.replay import Replay
 
 CELL = 32
 LEVELS = 10  # deeper ones are taken as the last
@@ -108,8 +110,8 @@ class Encoder(nn.Module):
         cells = tokens.patches(pages, selection).to(device)
         memory = self(cells, places, selection.mask.to(device))
         at = (points / selection.cell).to(device).float().view(len(selection), -1, 2)
-        codes = self.reading.greedy(memory, places, at, mode, selection.mask.to(device))
-        return [decode(row) for row in codes.flatten(0, 1).tolist()]
+        read = self.reading.greedy(memory, places, at, mode, selection.mask.to(device))
+        return [decode(row) for row in read.codes.flatten(0, 1).tolist()]
 
 
 class Step(nn.Module):
@@ -131,6 +133,14 @@ class Step(nn.Module):
         return x + cast(Tensor, self.mlp(self.think(x)))
 
 
+class Read(NamedTuple):
+    """What was read at each point: codes [B, Q, T], their mean log probability [B, Q], their centres [B, Q, T, 2]."""
+
+    codes: Tensor
+    sure: Tensor
+    path: Tensor
+
+
 class Reading(nn.Module):
     """Point and read: starts at a point and moves its gaze from character to character.
 
@@ -146,6 +156,7 @@ class Reading(nn.Module):
         self.steps = nn.ModuleList(Step(width, heads) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
         self.next, self.move = nn.Linear(width, CLASSES), nn.Linear(width, 2)
+        self.replays: dict[tuple[str, int], Replay[Read]] = {}
 
     def forward(
         self, memory: Tensor, places: Tensor, before: Tensor, gaze: Tensor, mask: Tensor | None = None
@@ -177,16 +188,26 @@ class Reading(nn.Module):
         mode: str,
         mask: Tensor | None = None,
         longest: int | None = None,
-    ) -> Tensor:
-        """The likeliest text at each point [B, Q, 2] in fine cells: codes [B, Q, at most LONGEST unless told]."""
-        (B, Q), longest = points.shape[:2], longest or LONGEST[mode]
+    ) -> Read:
+        """The likeliest text at each point [B, Q, 2] in fine cells, of at most LONGEST letters unless told."""
+        how = mode, longest or LONGEST[mode]
+        if how not in self.replays:
+            self.replays[how] = Replay(partial(self._greedy, *how))
+        masked = () if mask is None or bool(mask.all()) else (mask,)
+        return self.replays[how](memory, places, points, *masked)
+
+    def _greedy(
+        self, mode: str, longest: int, memory: Tensor, places: Tensor, points: Tensor, mask: Tensor | None = None
+    ) -> Read:
+        B, Q = points.shape[:2]
         turn = turn_of(places, self.head)
         pages = [cast(Step, step).page.keys(memory, turn) for step in self.steps]
-        allowed = None if mask is None or bool(mask.all()) else mask[:, None, None]
+        allowed = None if mask is None else mask[:, None, None]
         order = turn_along(longest, self.head, memory.device, TEXT)
         past: list[list[tuple[Tensor, Tensor]]] = [[] for _ in self.steps]
         code = torch.full((B, Q, 1), MODES[mode], device=memory.device)
-        gaze, done, read = points[:, :, None], torch.zeros(B, Q, dtype=torch.bool, device=memory.device), []
+        gaze, done = points[:, :, None].float(), torch.zeros(B, Q, dtype=torch.bool, device=memory.device)
+        sure, steps, read, path = torch.zeros_like(gaze[:, :, 0, 0]), torch.zeros_like(gaze[:, :, 0, 0]), [], []
         for t in range(longest):
             x = self._start(code, gaze)  # [B, Q, 1, width]
             here, around = (order[0][t : t + 1], order[1][t : t + 1]), self._around(gaze.flatten(1, 2))
@@ -199,14 +220,16 @@ class Reading(nn.Module):
                 x = x + step.page(step.look(x).flatten(1, 2), page, around, allowed).unflatten(1, (Q, 1))
                 x = x + step.mlp(step.think(x))
             x = self.norm(x)
-            code = self.next(x)[..., BLANK + 1 :].argmax(-1) + BLANK + 1
-            code = torch.where(done[..., None], END, code)
+            best, code = self.next(x)[..., BLANK + 1 :].float().log_softmax(-1).max(-1)
+            code = torch.where(done[..., None], END, code + BLANK + 1)
             gaze = gaze + self.move(x).float()
+            sure, steps = sure + best[..., 0] * ~done, steps + ~done
             read.append(code)
+            path.append(gaze)
             done = done | (code[..., 0] == END)
-            if bool(done.all()):
+            if not done.is_cuda and bool(done.all()):  # a GPU would wait for the question longer than for the steps
                 break
-        return torch.cat(read, 2)
+        return Read(torch.cat(read, 2), sure / steps, torch.cat(path, 2))
 
     def _start(self, before: Tensor, gaze: Tensor) -> Tensor:
         """What each step knows before it looks: [B, Q, T] and [B, Q, T, 2] -> [B, Q, T, width]."""

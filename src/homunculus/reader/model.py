@@ -27,7 +27,7 @@ from homunculus.eye import Eye, Glance, save
 from homunculus.reader.bridge import Bridge
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.language import Language, fingerprint
-from homunculus.reader.notes import spots, take
+from homunculus.reader.notes import Note, laid_out, spots, take
 from homunculus.reader.scout import Scout
 from homunculus.reader.talk import BEFORE, END, NOT_FOUND, note_ids, question_ids
 
@@ -195,7 +195,7 @@ class Reader:
             rows = zip(glances, notes, said, chances, strict=True)
             yield [self._answer(glance, read, list(words), sure, dict(seconds)) for glance, read, words, sure in rows]
 
-    def see(self, glances: Sequence[Glance]) -> tuple[list[Tensor], list[list[str]]]:
+    def see(self, glances: Sequence[Glance]) -> tuple[list[Tensor], list[list[Note]]]:
         """What the language model gets for each glance: tokens [K, width] as one reads a page, and lines read there."""
         looks = [glance.selection.in_rows() for glance in glances]
         most = max(look.mask.shape[1] for look in looks)
@@ -220,7 +220,7 @@ class Reader:
         found = self.scout.found(self.scout.page(glance.scene), [glance.question]).float()
         return spots(found, (tree.height, tree.width)) / tree.cell
 
-    def _prompt(self, seen: list[Tensor], notes: list[list[str]], questions: Sequence[str]) -> tuple[Tensor, Tensor]:
+    def _prompt(self, seen: list[Tensor], notes: list[list[Note]], questions: Sequence[str]) -> tuple[Tensor, Tensor]:
         """What the language model reads, shorter rows filled up in front: [n, L, width], and what of it is there."""
         embed = cast(Any, self.language.model).get_input_embeddings()
 
@@ -228,9 +228,10 @@ class Reader:
             return cast(Tensor, embed(torch.tensor(ids, device=self.device)))
 
         before, tokenizer = words(self.language.encode(BEFORE)), self.language.tokenizer
+        read = note_ids(tokenizer, [laid_out(page) for page in notes])
         rows = [
             torch.cat((before, cells.to(before.dtype), words(noted + question_ids(tokenizer, question))))
-            for cells, noted, question in zip(seen, note_ids(tokenizer, notes), questions, strict=True)
+            for cells, noted, question in zip(seen, read, questions, strict=True)
         ]
         length = max(map(len, rows))
         embeds, there = before.new_zeros(len(rows), length, before.shape[1]), torch.zeros(len(rows), length)
@@ -264,11 +265,13 @@ class Reader:
             feed = {"input_ids": ids, "position_ids": there.sum(1, keepdim=True) - 1}
 
     def _answer(
-        self, glance: Glance, notes: list[str], ids: list[int], chances: list[float], seconds: dict[str, float]
+        self, glance: Glance, notes: list[Note], ids: list[int], chances: list[float], seconds: dict[str, float]
     ) -> Answer:
         text = self.language.decode([token for token in ids if token not in self.ends]).strip()
         sure = calibrated(sum(chances) / len(chances), self.calibration)
-        return Answer(text, 1 - sure if text == NOT_FOUND else sure, glance, tuple(notes), seconds)
+        return Answer(
+            text, 1 - sure if text == NOT_FOUND else sure, glance, tuple(note.text for note in notes), seconds
+        )
 
 
 def calibrated(chance: float, calibration: tuple[float, float]) -> float:

@@ -1,22 +1,41 @@
-"""Notes: lines that the eye reads where the scout points, most promising first, for the language model as text.
+"""Notes: lines that the eye reads where the scout points, for the language model as text, laid out as on the page.
 
 All of them are read from the cells of the look, so what a look does not show cannot be noted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from homunculus.reader.encoder import Encoder
-from homunculus.reader.letters import decode
+from homunculus.reader.encoder import Encoder, Read
+from homunculus.reader.letters import END, decode
 
-POINTS = 12  # places that are read
+POINTS = 40  # places that are read
 LETTERS = 56  # at most, of a line
-ROW, COLUMN = 0, 5  # places of the scout's map on either side of a chosen one that are not chosen again
+ROW, COLUMN = 0, 9  # places of the scout's map on either side of a chosen one that are not chosen again
 TALL = 26.0  # pixels of a place's height from which two lines fit in
+SURE = -0.6  # mean log probability of its letters from which a line is worth noting
+MARKS = ("***", "**", "*", "*")  # before the lines at the scout's best places
+COST = 190.0  # tokens that the lines of a page may have, as `cost` counts them
+
+
+class Note(NamedTuple):
+    """A line, where its first and its last letter stand, in fine cells, and the rank of its place with the scout."""
+
+    text: str
+    begin: tuple[float, float]
+    end: tuple[float, float]
+    rank: int
+
+    @property
+    def cost(self) -> float:
+        """About how many tokens it has: a figure or sign is one, a capital half of one, another letter a third."""
+        small, large = sum(map(str.islower, self.text)), sum(map(str.isupper, self.text))
+        return 2 + small / 3 + large / 2 + len(self.text.replace(" ", "")) - small - large
 
 
 def spots(logits: Tensor, size: tuple[int, int], count: int = POINTS) -> Tensor:
@@ -41,16 +60,74 @@ def spots(logits: Tensor, size: tuple[int, int], count: int = POINTS) -> Tensor:
 
 def take(
     encoder: Encoder, memory: Tensor, places: Tensor, points: Tensor, mask: Tensor | None = None
-) -> list[list[str]]:
-    """Different lines at points [B, n, 2] in fine cells, in that order, from the encoder's vectors of a look."""
-    codes = encoder.reading.greedy(memory, places, points, "line", mask, LETTERS)
-    return [distinct(map(decode, page)) for page in codes.tolist()]
+) -> list[list[Note]]:
+    """Lines at points [B, n, 2] in fine cells, from the encoder's vectors of a look, in the order of the points."""
+    read = encoder.reading.greedy(memory, places, points, "line", mask, LETTERS)
+    worth, rank, ends = chosen(read)
+    pages: list[list[Note]] = []
+    for codes, good, place, path in zip(*(part.tolist() for part in (read.codes, worth, rank, ends)), strict=True):
+        found = [
+            Note(decode(code).strip(), tuple(at[:2]), tuple(at[2:]), order)
+            for code, keep, order, at in zip(codes, good, place, path, strict=True)
+            if keep
+        ]
+        pages.append(sorted((note for note in found if any(map(str.isalnum, note.text))), key=lambda note: note.rank))
+    return pages
 
 
-def distinct(lines: Iterable[str]) -> list[str]:
-    """Lines without those that say nothing or that another says too, in order."""
-    kept: list[str] = []
-    for line in (line.strip() for line in lines):
-        if any(c.isalnum() for c in line) and not any(line.lower() in other.lower() for other in kept):
-            kept.append(line)
-    return kept
+def chosen(read: Read) -> tuple[Tensor, Tensor, Tensor]:
+    """Which readings are worth noting [B, Q]: those sure enough, and of one line that was read twice the surest.
+
+    Also their rank, that of the first point of their line, and where they begin and end, [B, Q, 4].
+    """
+    length = (read.codes != END).long().cumprod(2).sum(2)  # letters before the end
+    last = read.path.gather(2, (length - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, 2))[:, :, 0]
+    first = read.path[:, :, 0]
+    ends = torch.cat((first, last), 2)
+    good = (length > 0) & (read.sure >= SURE)
+    step = ((last - first)[..., 0] / (length - 1).clamp(min=1)).clamp(
+        0.08, 1.0
+    )  # of a letter; its line is twice as high
+    left, right = first[..., 0] - step / 2, torch.maximum(first[..., 0], last[..., 0]) + step / 2
+    shared = torch.minimum(right[:, :, None], right[:, None]) - torch.maximum(left[:, :, None], left[:, None])
+    width = torch.minimum((right - left)[:, :, None], (right - left)[:, None])
+    away = (first[:, :, None, 1] - first[:, None, :, 1]).abs() / torch.minimum(step[:, :, None], step[:, None])
+    alike = (read.codes[:, :, None] == read.codes[:, None]).all(3)
+    near = away < torch.where(alike, 2.0, 1.0)
+    same = near & (shared > width / 2) & good[:, :, None] & good[:, None]  # [B, Q, Q]
+    order = torch.arange(good.shape[1], device=good.device)
+    surer = (read.sure[:, None] > read.sure[:, :, None]) | (
+        (read.sure[:, None] == read.sure[:, :, None]) & (order < order[:, None])
+    )
+    rank = torch.where(same, order, len(order)).amin(2)
+    return good & ~(same & surer).any(2), rank, ends
+
+
+def laid_out(notes: Sequence[Note]) -> str:
+    """Notes as a page has them, those of one row side by side, the likeliest marked; the first of them that fit."""
+    kept: list[Note] = []
+    room = COST
+    for note in notes:
+        if note.cost <= room:
+            kept.append(note)
+            room -= note.cost
+    marks = dict(zip(kept, MARKS, strict=False))
+    rows: list[list[Note]] = []
+    for note in sorted(kept, key=lambda note: note.begin[1]):
+        if rows and note.begin[1] - rows[-1][0].begin[1] < _letter(note, rows[-1][0]):
+            rows[-1].append(note)
+        else:
+            rows.append([note])
+    return "\n".join(
+        " | ".join(f"{marks[note]} {note.text}" if note in marks else note.text for note in sorted(row, key=_left))
+        for row in rows
+    )
+
+
+def _left(note: Note) -> float:
+    return note.begin[0]
+
+
+def _letter(*notes: Note) -> float:
+    """How wide a letter of the smallest of some notes is, in fine cells."""
+    return min(max(0.12, (note.end[0] - note.begin[0]) / max(1, len(note.text) - 1)) for note in notes)

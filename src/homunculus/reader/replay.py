@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -14,18 +14,19 @@ V = TypeVar("V")
 Key = tuple[tuple[torch.Size, torch.dtype], ...]
 
 
-class Replay:
+class Replay(Generic[V]):
     """A function of tensors that is captured as a CUDA graph at the second call with the same shapes.
 
-    On a CPU, at first calls, and where gradients are wanted it is the function itself.
+    It gives a tensor or a named tuple of tensors. On a CPU, at first calls, and where gradients are wanted it is the
+    function itself.
     """
 
-    def __init__(self, call: Callable[..., Tensor]) -> None:
+    def __init__(self, call: Callable[..., V]) -> None:
         self.call = call
         self.met: set[Key] = set()
-        self.graphs: OrderedDict[Key, tuple[Any, list[Tensor], Tensor]] = OrderedDict()
+        self.graphs: OrderedDict[Key, tuple[Any, list[Tensor], V]] = OrderedDict()
 
-    def __call__(self, *inputs: Tensor) -> Tensor:
+    def __call__(self, *inputs: Tensor) -> V:
         """The function's value."""
         if not inputs[0].is_cuda or torch.is_grad_enabled():
             return self.call(*inputs)
@@ -42,7 +43,10 @@ class Replay:
         for place, x in zip(places, inputs, strict=True):
             place.copy_(x)
         graph.replay()
-        return value.clone()
+        if isinstance(value, Tensor):
+            return cast(V, value.clone())
+        made = cast(Any, value)
+        return cast(V, type(made)(*(part.clone() for part in made)))
 
 
 def capture(call: Callable[..., V], inputs: Sequence[Tensor], pool: Any = None) -> tuple[Any, list[Tensor], V]:

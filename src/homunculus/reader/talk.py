@@ -15,7 +15,7 @@ BEFORE = "<|im_start|>user\n"  # then the cells of the page, and what was read t
 NOTED = "\n{}\n"
 ASKED = "\n{}<|im_end|>\n<|im_start|>assistant\n"
 END = "<|im_end|>"
-NOTES, ASK, REPLY = 112, 44, 48  # tokens of notes, of a question with what stands around it, of an answer with its end
+NOTES, ASK, REPLY = 208, 44, 48  # tokens of notes, of a question with what stands around it, of an answer with its end
 PAD = 0
 NOT_FOUND = "not on the page"  # the answer to what the page does not say
 
@@ -28,9 +28,9 @@ def question_ids(tokenizer: Tokenizer, question: str, most: int = ASK) -> list[i
     return whole if len(whole) <= most else whole[: most - tail] + whole[-tail:]
 
 
-def note_ids(tokenizer: Tokenizer, lines: Sequence[Sequence[str]], most: int = NOTES) -> list[list[int]]:
-    """Lines that were read, as they follow each page; of many the first."""
-    texts = [NOTED.format("\n".join(line.replace("<|", "< |") for line in page)) for page in lines]
+def note_ids(tokenizer: Tokenizer, pages: Sequence[str], most: int = NOTES) -> list[list[int]]:
+    """What was read on each page, as it follows the page."""
+    texts = [NOTED.format(page.replace("<|", "< |")) for page in pages]
     return [list(found.ids[:most]) for found in tokenizer.encode_batch(texts, add_special_tokens=False)]
 
 

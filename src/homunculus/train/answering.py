@@ -8,6 +8,8 @@ those that the scout points at, so that there is something to learn from where i
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -22,7 +24,7 @@ from homunculus.reader.bridge import Bridge
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.language import Language, fingerprint
 from homunculus.reader.scout import SOFTER, Scout, over_tree, small_copy
-from homunculus.reader.talk import ASK, BEFORE, NOTES, PAD, REPLY, note_ids, row
+from homunculus.reader.talk import ASK, BEFORE, NOTES, PAD, REPLY, note_ids, reply_ids, row
 from homunculus.relevance import Scene
 from homunculus.train.looks import drawn_budget, drawn_rule, padded
 from homunculus.train.losses import CELL, EncoderTask, cells_under, slots_of, tree_of
@@ -31,7 +33,9 @@ from homunculus.train.work import Losses, Task
 
 SHORT, LONG = 12, REPLY  # tokens of an answer with its end
 WORDS = 0.35  # share of the encoder's own lessons that read words: notes are lines
-PLACES = 560  # about how many tokens of the language model a page is given in training
+SWAPPED = 0.4  # share of lessons in which another answer stands in the place of the one that was read
+DISGUISED = 0.4  # share of lessons in which other figures stand for those on the page: the answer must be read
+PLACES = 660  # about how many tokens of the language model a page is given in training
 
 
 class Joint(nn.Module):
@@ -58,7 +62,9 @@ class ReaderTask(Task):
         self.model, self.eye = joint, EncoderTask(joint.encoder, seed, WORDS)
         self.rng, self.told, self.tokenizer = self.eye.rng, told, language.tokenizer
         model: Any = language.model
-        self.before = torch.tensor(language.encode(BEFORE), device=next(model.parameters()).device)
+        device = next(model.parameters()).device
+        self.figures = torch.tensor([language.encode(figure)[-1] for figure in "0123456789"], device=device)
+        self.before = torch.tensor(language.encode(BEFORE), device=device)
         self.about = {"fits": fingerprint(model), "bridge": joint.bridge.sizes}
         joint.bridge.attach(model)
         self.fixed: tuple[Any, Scout] = (model, scout)  # in a tuple: neither trained nor saved
@@ -90,8 +96,9 @@ class ReaderTask(Task):
         look = self._look(tree, levels, found, answers, told, budget)
         cells, places = tokens.patches(levels, look), positions.coordinates(look)
         points = slipped_in(notes.spots(found, (H, W)), answers, told)
-        noted = self._noted(cells, places, points / CELL)
-        talk = sequence(noted, labels.asked[each, pick], labels.replies[each, pick, :longest], fits[each, pick])
+        noted, replies = self._noted(cells, places, points / CELL, labels.replies[each, pick, :longest])
+        said = disguised((noted, labels.asked[each, pick], replies), self.figures, DISGUISED)
+        talk = sequence(said, fits[each, pick])
         sizes = torch.tensor([[H / CELL, W / CELL]], device=pick.device).expand(rows, 2)
         lesson = [cells, places, sizes, *talk]
         if self.reads:
@@ -128,11 +135,16 @@ class ReaderTask(Task):
         said = body.norm(x)[:, -ids.shape[1] :]
         return cast(Tensor, language.lm_head(said.gather(1, at[..., None].expand(-1, -1, said.shape[2]))))
 
-    def _noted(self, cells: Tensor, places: Tensor, points: Tensor) -> Tensor:
-        """What the eye reads at points of a look, as ids. [B, NOTES]"""
+    def _noted(self, cells: Tensor, places: Tensor, points: Tensor, replies: Tensor) -> tuple[Tensor, Tensor]:
+        """What the eye reads at points of a look, as ids [B, NOTES], and the answers [B, A], some of both exchanged."""
         with torch.autocast(cells.device.type, torch.bfloat16, enabled=cells.is_cuda, cache_enabled=False):
-            lines = notes.take(self.model.encoder, self.model.encoder(cells, places), places, points)
-        return torch.stack([row(ids, NOTES) for ids in note_ids(self.tokenizer, lines)]).to(cells.device)
+            pages = notes.take(self.model.encoder, self.model.encoder(cells, places), places, points)
+        length, said = replies.shape[1], self.tokenizer.decode_batch(replies.tolist(), skip_special_tokens=True)
+        texts, answers = swapped([notes.laid_out(page) for page in pages], said, self.rng, SWAPPED)
+        read = torch.stack([row(ids, NOTES) for ids in note_ids(self.tokenizer, texts)])
+        new = torch.stack([row(reply_ids(self.tokenizer, answer), length) for answer in answers])
+        changed = torch.tensor([old != answer for old, answer in zip(said, answers, strict=True)])
+        return read.to(cells.device), torch.where(changed[:, None].to(cells.device), new.to(replies), replies)
 
     def _found(self, levels: list[Tensor], questions: Tensor) -> Tensor:
         """Where the scout expects the answer of one question a page: logits [B, h, w]."""
@@ -160,12 +172,41 @@ def slipped_in(points: Tensor, answers: Tensor, told: Tensor) -> Tensor:
     return torch.where(here[..., None], true[:, None], points)
 
 
-def sequence(noted: Tensor, ask: Tensor, reply: Tensor, usable: Tensor) -> list[Tensor]:
+def swapped(
+    pages: Sequence[str], answers: Sequence[str], rng: random.Random, share: float
+) -> tuple[list[str], list[str]]:
+    """Notes and answers; in a share of the pages whose notes say the answer, both say another one that is no longer.
+
+    Whoever remembers pages rather than reads them is then wrong. Figures stand for figures, words for words.
+    """
+    texts, said = list(pages), list(answers)
+    for i, (page, answer) in enumerate(zip(pages, answers, strict=True)):
+        other = rng.choice(answers)
+        alike = any(map(str.isdigit, answer)) == any(map(str.isdigit, other)) and 1 < len(other) <= len(answer)
+        if alike and answer in page and rng.random() < share:
+            texts[i], said[i] = page.replace(answer, other), other
+    return texts, said
+
+
+def disguised(parts: Sequence[Tensor], figures: Tensor, share: float) -> list[Tensor]:
+    """Ids [B, T] of notes, question and answer; in a share of the rows all have the same other figures (ids [10])."""
+    rows, most = len(parts[0]), 1 + int(torch.stack([*(part.max() for part in parts), figures.max()]).max())
+    turned = torch.rand(rows, len(figures), device=figures.device).argsort(1)
+    turned = torch.where(
+        torch.rand(rows, 1, device=figures.device) < share, turned, torch.arange(len(figures), device=figures.device)
+    )
+    other = torch.arange(most, device=figures.device).repeat(rows, 1)
+    other[:, figures] = figures[turned]
+    return [other.gather(1, part.long()) for part in parts]
+
+
+def sequence(said: Sequence[Tensor], usable: Tensor) -> list[Tensor]:
     """What follows the page, [B, T]: notes, question, answer; the places before each token of the answer; that token.
 
     The last two are [B, A]; -1 stands for tokens that are not there or whose question is not usable [B].
     """
-    parts = torch.cat((noted.long(), ask.long(), reply.long()), 1)
+    noted, ask, reply = said
+    parts = torch.cat((noted, ask, reply), 1).long()
     ids = parts.gather(1, (parts == PAD).long().argsort(dim=1, stable=True))
     length = (noted != PAD).sum(1, keepdim=True) + (ask != PAD).sum(1, keepdim=True)
     at = (length - 1).clamp(min=0) + torch.arange(reply.shape[1], device=ids.device)

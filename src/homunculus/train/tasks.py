@@ -48,14 +48,14 @@ def _scout(recipe: Recipe, _: Pages, start: Path | None) -> Task:
 
 
 def _reader(recipe: Recipe, pages: Pages, start: Path | None) -> Task:
-    """A stage of the reader: from the run of another stage, or from the encoder of a folder of weights."""
+    """A stage of the reader: from another stage's run, from a folder of weights, or from the shipped encoder alone."""
     language, folder = pages.language, start or SHIPPED
     joint = Joint(Bridge(**(sizes_of(language.model) | recipe.sizes)), Encoder())
     if (folder / "last.safetensors").is_file():
         load(joint, folder / "last.safetensors")
     else:
         load(joint.encoder, checked(folder, "encoder"))
-        if (folder / "bridge.safetensors").is_file():
+        if start is not None and (folder / "bridge.safetensors").is_file():  # else a new one
             load(joint.bridge, checked(folder, "bridge"))
     joint.encoder.requires_grad_(recipe.encoder > 0)
     own = replace(language, model=copy.deepcopy(language.model))  # the next stage wants it as it was
