@@ -12,17 +12,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections import defaultdict
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
-import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from homunculus import Eye, Glance, InputError, load_image
+from homunculus import InputError
+from homunculus.eval.asking import answered
 from homunculus.eval.data import Item, items
 from homunculus.eval.metrics import ratio, resamples, score_of
 from homunculus.files import replacing
@@ -34,6 +32,7 @@ SETS = ("docvqa", "sroie", "funsd", "chartqa", "icdar2015", "daquar", "coco_vqa"
 DOCUMENTS = SETS[:4]
 ALLOCATORS = ("uniform", "random", "grid", "pyramid", "stratified", "logpolar", "dag", "frequency", "foveated")
 BUDGETS = (273, 150, 64)
+NATURAL = [f"{allocator}/query/{budget}" for budget in BUDGETS for allocator in ("uniform", "foveated")]
 CONFIDENT = 0.5
 ROOT = Path(__file__).parents[1]
 
@@ -68,42 +67,18 @@ class Answers:
         self.rows += rows
 
 
-def batches(todo: list[tuple[Item, str]], reader, size: int):
-    """Glances of questions, page by page; each page is loaded once, and batches hold one budget."""
-    waiting: dict[str, list[tuple[Item, str, Glance]]] = defaultdict(list)
-    for image, group in groupby(todo, key=lambda pair: pair[0].image):
-        scene, asked = None, defaultdict(list)
-        for item, way in group:
-            asked[way].append(item)
-        for way, listed in asked.items():
-            allocator, relevance, budget = way.split("/")
-            eye = Eye(allocator, relevance, int(budget), scout=reader.scout)
-            scene = scene or eye.scene(load_image(image).to(reader.device))
-            with torch.no_grad():
-                glances = eye.look_for(scene, [item.question for item in listed])
-            waiting[budget] += [(item, way, glance) for item, glance in zip(listed, glances, strict=True)]
-            while len(waiting[budget]) >= size:
-                yield waiting[budget][:size]
-                waiting[budget] = waiting[budget][size:]
-    yield from filter(None, waiting.values())
-
-
 def answer_all(
     todo: list[tuple[Item, str]], reader, args: argparse.Namespace, answers: Answers, console: Console
 ) -> None:
     columns = TextColumn("answers"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left")
     with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
         bar = progress.add_task("", total=len(todo))
-        for batch in batches(todo, reader, args.batch):
-            begun = time.perf_counter()
-            *_, said = reader.reply([glance for *_, glance in batch], most=args.most)
-            seconds = (time.perf_counter() - begun) / len(batch)
+        for batch in answered(reader, todo, args.batch, args.most):
             rows = []
-            for (item, way, _), answer in zip(batch, said, strict=True):
+            for item, way, answer in batch:
                 row = {"dataset": item.dataset, "qid": item.qid, "image": item.image.name, "way": way}
                 row |= {"answer": answer.text, "confidence": round(answer.confidence, 4)}
-                row |= {"score": score_of(item.dataset)(answer.text, item.answers), "seconds": round(seconds, 4)}
-                rows.append(row)
+                rows.append(row | {"score": score_of(item.dataset)(answer.text, item.answers)})
             answers.add(rows)
             progress.advance(bar, len(batch))
 
@@ -192,9 +167,7 @@ def main(words: list[str] | None = None) -> None:
         for name in args.sets:
             listed = items(args.data, name, args.split, args.limit)
             listed = other_pages(listed) if args.pages == "other" else listed
-            ways = args.ways or [
-                w for w in all_ways() if name in DOCUMENTS or w.split("/")[0] in ("foveated", "uniform")
-            ]
+            ways = args.ways or (all_ways() if name in DOCUMENTS else NATURAL)
             todo += [(item, way) for item in listed for way in ways]
         weights = {"weights": reader.marks, "pages": args.pages, "machine": machine(args.device)}
         answers = Answers(args.out.with_suffix(".jsonl"), weights)

@@ -36,10 +36,11 @@ answer.save("answer.png")
 ```
 
 A question goes this way: the *scout* finds where its answer may lie; the *allocator* spends the budget there; the
-*encoder* makes one vector of each cell, and its reading head notes the lines at the twelve likeliest places, from
+*encoder* makes one vector of each cell, and its reading head notes the lines at the fifty-six likeliest places, from
 those cells and nothing else; the *language model* gets the cells as tokens, always as many as the budget says, the
-notes as at most 112 tokens of text, then the question. The page is taken in once for any number of questions. Another
-allocator, relevance or budget is a word in the call, and the weights are the same for all of them.
+notes as at most 256 tokens of text, laid out as on the page with the likeliest marked, then the question. The page is
+taken in once for any number of questions. Another allocator, relevance or budget is a word in the call, and the weights
+are the same for all of them.
 
 ## How well it answers
 

@@ -210,15 +210,18 @@ class Reader:
         batch = torch.stack(cells).to(self.device), torch.stack(places).to(self.device)
         x = self.encoder(*batch, mask)
         seen = self.bridge.sight(x, self.encoder.characters(x), batch[1], sizes)
-        points = torch.cat([self._points(glance) for glance in glances])
-        notes = take(self.encoder, x, batch[1], points, mask)
+        notes = take(self.encoder, x, batch[1], self._points(glances), mask)
         return [row[there] for row, there in zip(seen, mask, strict=True)], notes
 
-    def _points(self, glance: Glance) -> Tensor:
-        """Where to read for a glance's question, in fine cells: [1, n, 2]."""
-        tree = glance.scene.tree
-        found = self.scout.found(self.scout.page(glance.scene), [glance.question]).float()
-        return spots(found, (tree.height, tree.width)) / tree.cell
+    def _points(self, glances: Sequence[Glance]) -> Tensor:
+        """Where to read for each glance's question, in fine cells: [n, POINTS, 2]."""
+        points: dict[int, Tensor] = {}
+        for scene in dict.fromkeys(glance.scene for glance in glances):
+            rows = [i for i, glance in enumerate(glances) if glance.scene is scene]
+            found = self.scout.found(self.scout.page(scene), [glances[i].question for i in rows]).float()
+            places = spots(found, (scene.tree.height, scene.tree.width)) / scene.tree.cell
+            points.update(zip(rows, places, strict=True))
+        return torch.stack([points[i] for i in range(len(glances))])
 
     def _prompt(self, seen: list[Tensor], notes: list[list[Note]], questions: Sequence[str]) -> tuple[Tensor, Tensor]:
         """What the language model reads, shorter rows filled up in front: [n, L, width], and what of it is there."""

@@ -14,13 +14,13 @@ from torch import Tensor
 from homunculus.reader.encoder import Encoder, Read
 from homunculus.reader.letters import END, decode
 
-POINTS = 40  # places that are read
+POINTS = 56  # places that are read
 LETTERS = 56  # at most, of a line
-ROW, COLUMN = 0, 9  # places of the scout's map on either side of a chosen one that are not chosen again
+ROW, COLUMN = 0, 7  # places of the scout's map on either side of a chosen one that are not chosen again
 TALL = 26.0  # pixels of a place's height from which two lines fit in
 SURE = -0.6  # mean log probability of its letters from which a line is worth noting
 MARKS = ("***", "**", "*", "*")  # before the lines at the scout's best places
-COST = 190.0  # tokens that the lines of a page may have, as `cost` counts them
+COST = 240.0  # tokens that the lines of a page may have, as `cost` counts them
 
 
 class Note(NamedTuple):

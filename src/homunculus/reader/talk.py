@@ -15,7 +15,7 @@ BEFORE = "<|im_start|>user\n"  # then the cells of the page, and what was read t
 NOTED = "\n{}\n"
 ASKED = "\n{}<|im_end|>\n<|im_start|>assistant\n"
 END = "<|im_end|>"
-NOTES, ASK, REPLY = 208, 44, 48  # tokens of notes, of a question with what stands around it, of an answer with its end
+NOTES, ASK, REPLY = 256, 44, 48  # tokens of notes, of a question with what stands around it, of an answer with its end
 PAD = 0
 NOT_FOUND = "not on the page"  # the answer to what the page does not say
 

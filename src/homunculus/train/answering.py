@@ -35,7 +35,7 @@ SHORT, LONG = 12, REPLY  # tokens of an answer with its end
 WORDS = 0.35  # share of the encoder's own lessons that read words: notes are lines
 SWAPPED = 0.4  # share of lessons in which another answer stands in the place of the one that was read
 DISGUISED = 0.4  # share of lessons in which other figures stand for those on the page: the answer must be read
-PLACES = 660  # about how many tokens of the language model a page is given in training
+PLACES = 680  # about how many tokens of the language model a page is given in training
 
 
 class Joint(nn.Module):

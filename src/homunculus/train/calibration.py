@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 from rich.progress import track
 
 from homunculus.errors import InputError
+from homunculus.eval.asking import WAY, answered
 from homunculus.eval.data import Item, items
 from homunculus.eval.metrics import score_of
 from homunculus.reader import load_reader
@@ -66,10 +66,9 @@ def _held(data: Path, name: str) -> list[Item]:
 def _answered(reader: Reader, listed: list[Item]) -> tuple[list[float], list[bool]]:
     """Mean token probability of each answer, and whether it was right; what was not found is left out."""
     chances, right = [], []
-    pages = [list(group) for _, group in groupby(listed, key=lambda item: item.image)]
-    for group in track(pages, "answering held-back pages"):
-        answers = reader.ask(group[0].image, [item.question for item in group])
-        for item, answer in zip(group, answers, strict=True):
+    todo = [(item, WAY) for item in listed]
+    for batch in track(answered(reader, todo), "answering held-back pages", total=-(-len(todo) // 32)):
+        for item, _, answer in batch:
             if answer.text != NOT_FOUND:
                 chances.append(answer.confidence)
                 right.append(score_of(item.dataset)(answer.text, item.answers) >= ENOUGH)
