@@ -47,7 +47,7 @@ def about_layout(layout: Layout, rng: random.Random, count: int, most: int, alou
     """So many questions about a drawn page; a share of them reading lessons where they are to be answered."""
     stand = [asked for asked in layout.questions if _stands(layout, asked)]
     usable = [asked for asked in layout.questions if asked.sort not in ASIDE] if answering else stand
-    lessons = read_aloud(lines_of(layout), _part(count, aloud, rng), rng) if answering else []
+    lessons = read_aloud(lines_of(layout), part_of(count, aloud, rng), rng) if answering else []
     picked = rng.sample(usable, min(count - len(lessons), len(usable)))
     said = [Said(asked.text, _boxes(layout, asked), asked.answer) for asked in picked]
     common = [box for asked in stand if asked.sort not in ASIDE for box in by_line(layout, asked.words)]
@@ -88,7 +88,7 @@ def _boxes(layout: Layout, asked: Question) -> Array:
     return np.stack(boxes) if 0 < len(boxes) <= PARTS else np.zeros((0, 4), np.float32)
 
 
-def _part(count: int, share: float, rng: random.Random) -> int:
+def part_of(count: int, share: float, rng: random.Random) -> int:
     """A share of a number, rounded up or down by lot."""
     return int(count * share + rng.random()) if share else 0
 

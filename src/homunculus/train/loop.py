@@ -59,7 +59,7 @@ class Pages:
         self.held = Scans(folders, device, held=True) if folders else None
         self.photos = photos(Path(sources.photos)).to(device) if sources.photos else None
         self.glyphs, self.device = Glyphs.of(self.atlas, device), device
-        self.named = sources.language
+        self.named, self.scout = sources.language, sources.scout or None
 
     @cached_property
     def language(self) -> Language:

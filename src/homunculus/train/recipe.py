@@ -22,6 +22,7 @@ class Sources:
     texts: str = ""
     scans: list[str] = field(default_factory=list)  # folders with questions.jsonl, words.jsonl, images/
     photos: str = ""  # a folder of photographs for backgrounds
+    scout: str = ""  # folder of weights whose scout the reader learns with; the shipped one unless told
     language: str = ""  # folder or hub id of the language model; the one of the package unless told
     workers: int = 0  # processes that lay out pages
 

@@ -22,13 +22,15 @@ from homunculus.errors import InputError
 from homunculus.reader.letters import BLANK, END, encode, plain
 from homunculus.train import wear as worn
 from homunculus.train.aloud import Line, Said, read_aloud
-from homunculus.train.asks import PARTS, Array, Asks
+from homunculus.train.asks import PARTS, Array, Asks, part_of
+from homunculus.train.derived import Derived, derived
 from homunculus.train.pages import LETTERS, Labels, Sheets, to_grid
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 HELD = 12  # one page in so many is held back to see when to stop
+ASKED, OWN = 0.4, 0.35  # shares of questions that people asked, and that follow from the page's lines
 MOST = 24  # boxes of a page that people tend to ask about
 NOWHERE = np.array([[-9, -9, -8, -8]], np.float32)  # of an answer that stands at an unknown place: never seen
 NARROW, WIDE = set("iljtfrI.,:;'|!()[] "), set("mwMWQOGD@%&")
@@ -48,6 +50,7 @@ class Scan:
     searches: list[tuple[str, Array]]
     questions: list[Said]
     lines: list[Line]
+    derived: list[Derived]
     dense: bool
 
 
@@ -169,8 +172,9 @@ class Scans:
 
     def _found(self, page: Scan, matrix: Array, H: int, W: int, asks: int, _: float, rng: random.Random) -> Asks:
         """Questions whose answers can be pointed at, and words to look for."""
-        real = _on_canvas(page, matrix, H, W)
-        picked = rng.sample(real, min(asks * 3 // 4, len(real)))
+        real, own = _on_canvas(page.questions, matrix, H, W), self._derived(page, matrix, H, W, asks, rng)
+        picked = rng.sample(real, min(part_of(asks, ASKED, rng), len(real)))
+        picked += own[: part_of(asks, OWN, rng)]
         for word, boxes in rng.sample(page.searches, min(2 * asks, len(page.searches))):
             boxes = _moved(boxes, matrix)
             if len(picked) < asks and _inside(boxes, H, W).all():
@@ -181,16 +185,22 @@ class Scans:
         """Questions to be answered, wherever the answer stands, and lines to be read aloud."""
         lines = [Line(line.words, _moved(line.boxes, matrix)) for line in page.lines]
         lessons = read_aloud([line for line in lines if _inside(line.boxes, H, W).all()], round(asks * aloud), rng)
-        real = _on_canvas(page, matrix, H, W)
+        real = _on_canvas(page.questions, matrix, H, W)
         nowhere = [Said(said.text, NOWHERE, said.answer) for said in page.questions if not len(said.boxes)]
-        known = [*real, *nowhere]
-        picked = rng.sample(known, min(asks - len(lessons), len(known)))
-        return Asks.of([*lessons, *picked], asks, [box for said in real for box in said.boxes], MOST)
+        known, room = [*real, *nowhere], asks - len(lessons)
+        own = self._derived(page, matrix, H, W, room, rng)[: part_of(room, OWN, rng)]
+        picked = rng.sample(known, min(room - len(own), len(known)))
+        return Asks.of([*lessons, *own, *picked], asks, [box for said in real for box in said.boxes], MOST)
+
+    def _derived(self, page: Scan, matrix: Array, H: int, W: int, most: int, rng: random.Random) -> list[Said]:
+        """Some of the questions that the page's lines ask by themselves."""
+        some = rng.sample(page.derived, min(most, len(page.derived)))
+        return _on_canvas([one.said(rng) for one in some], matrix, H, W)
 
 
-def _on_canvas(page: Scan, matrix: Array, H: int, W: int) -> list[Said]:
+def _on_canvas(questions: Sequence[Said], matrix: Array, H: int, W: int) -> list[Said]:
     """The questions whose answers stand on the canvas, and where."""
-    moved = [Said(said.text, _moved(said.boxes, matrix), said.answer) for said in page.questions if len(said.boxes)]
+    moved = [Said(said.text, _moved(said.boxes, matrix), said.answer) for said in questions if len(said.boxes)]
     return [said for said in moved if _inside(said.boxes, H, W).all()]
 
 
@@ -260,7 +270,9 @@ def _scan(folder: Path, name: str, words: dict[str, Any], questions: list[dict[s
     boxes = np.stack([b for _, b, _, _ in reads]) if reads else np.zeros((0, 4), np.float32)
     line = np.array([is_line for *_, is_line in reads], bool)
     asked = [Said(plain(q["question"]), _answer(q), plain(str((q.get("answers") or [""])[0]))) for q in questions]
-    return Scan(name, pixels, text, centres, line, boxes, _searches(items), asked, lines, single and bool(items))
+    return Scan(
+        name, pixels, text, centres, line, boxes, _searches(items), asked, lines, derived(lines), single and bool(items)
+    )
 
 
 def _line(text: str, box: Array) -> Line:
