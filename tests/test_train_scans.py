@@ -15,7 +15,7 @@ from homunculus.reader.letters import decode
 from homunculus.train.loop import Pages, Trainer
 from homunculus.train.plot import read_log
 from homunculus.train.recipe import Sources, read_plan
-from homunculus.train.scans import HELD, Scans
+from homunculus.train.scans import HELD, Scans, held_back
 from training import CPU, SMOKE
 
 BOXES = [(60, 60, 140, 90), (180, 200, 280, 230), (40, 270, 120, 296)]
@@ -67,6 +67,52 @@ def test_boxes_follow_the_page_to_where_it_is_placed(scanned):
             if 0 <= x < size[1] and 0 <= y < size[0]:
                 value = sheets.pixels[int(page), 0, int(y), int(x)].float()
                 assert abs(value - sheets.pixels[int(page), 0].float().median()) > 150
+
+
+@pytest.fixture
+def long_page(tmp_path) -> Path:
+    """A folder of pages with ten dark boxes below each other, of different lengths, one of them an answer."""
+    (tmp_path / "images").mkdir()
+    words, questions = [], []
+    for i in range(8):
+        image = Image.new("RGB", (256, 512), (245, 245, 245))
+        texts = []
+        for row in range(10):
+            box = (20, 12 + 50 * row, 60 + 18 * row, 36 + 50 * row)
+            ImageDraw.Draw(image).rectangle((box[0], box[1], box[2] - 1, box[3] - 1), fill=(10, 10, 10))
+            texts.append({"text": f"Word{row}", "box": box})
+        image.save(tmp_path / "images" / f"{i}.webp", lossless=True)
+        words.append({"image": f"images/{i}.webp", "words": texts})
+        for asked in ("What is it?", "What is at the top of the page?"):
+            questions.append({"image": f"images/{i}.webp", "question": asked, "answer_boxes": [texts[7]["box"]]})
+    for file, rows in (("words.jsonl", words), ("questions.jsonl", questions)):
+        (tmp_path / file).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def test_where_bands_change_places_everything_goes_with_them(long_page):
+    scans = Scans([long_page], CPU)
+    scans.cut = 1.0
+    placed = scans.draft(8, (544, 288), random.Random(3), asks=4)
+    assert sum(order != sorted(order) for order in placed.bands) >= 5
+    assert all(sorted(order)[0][0] == 0 and sum(e - s for s, e in order) == 512 for order in placed.bands)
+    torch.manual_seed(0)
+    sheets = scans.show(placed, hard=0)
+    for page, order in enumerate(placed.bands):
+        image = sheets.pixels[page, 0].float()
+        image = 255 - image if image.median() < 128 else image
+        boxes = torch.cat((sheets.labels.read_boxes[page], sheets.labels.answers[page, :, 0]))
+        boxes = boxes[(boxes[:, 2:] > boxes[:, :2]).all(1)]
+        assert len(boxes) > 10
+        for x0, y0, x1, y1 in boxes.tolist():
+            assert image[int(y0) + 4 : int(y1) - 3, int(x0) + 4 : int(x1) - 3].max() < 60
+            assert image[int(y0) + 8, min(287, int(x1) + 7)] > 200  # as long as the line that it was
+        for _, _, x, y, _ in sheets.labels.letters[sheets.labels.letters[:, 0] == page].tolist():
+            assert image[int(y), int(x)] < 60
+        asked = {decode(row) for row in sheets.labels.questions[page].tolist()}
+        assert order == sorted(order) or "What is at the top of the page?" not in asked
+    held = Scans([long_page], CPU, held=True) if any(held_back(f"images/{i}.webp") for i in range(8)) else None
+    assert held is None or all(len(order) == 1 for order in held.draft(4, (544, 288), random.Random(0)).bands)
 
 
 def test_questions_and_searches_of_scans_know_their_answers(scanned):

@@ -25,12 +25,14 @@ from homunculus.train.aloud import Line, Said, read_aloud
 from homunculus.train.asks import PARTS, Array, Asks, part_of
 from homunculus.train.derived import Derived, derived
 from homunculus.train.pages import LETTERS, Labels, Sheets, to_grid
+from homunculus.train.placing import PLACES, Band, Gap, Place, bands, gaps
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 HELD = 12  # one page in so many is held back to see when to stop
 ASKED, OWN = 0.4, 0.35  # shares of questions that people asked, and that follow from the page's lines
+CUT = 0.4  # share of pages whose bands change places
 MOST = 24  # boxes of a page that people tend to ask about
 NOWHERE = np.array([[-9, -9, -8, -8]], np.float32)  # of an answer that stands at an unknown place: never seen
 NARROW, WIDE = set("iljtfrI.,:;'|!()[] "), set("mwMWQOGD@%&")
@@ -51,15 +53,20 @@ class Scan:
     questions: list[Said]
     lines: list[Line]
     derived: list[Derived]
+    gaps: list[Gap]
     dense: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Pages picked and placed but not yet shown: maps [B, 2, 3] of their pixels to the canvas, labels on the canvas."""
+    """Pages picked and placed but not yet shown: maps [B, 2, 3] of their pixels to the canvas, labels on the canvas.
+
+    The bands of each page are put together in the order given before that.
+    """
 
     size: tuple[int, int]
     picked: list[int]
+    bands: list[list[Band]]
     places: Tensor
     labels: Labels
 
@@ -74,6 +81,7 @@ class Scans:
 
     def __init__(self, folders: Sequence[Path], device: torch.device | str, held: bool = False) -> None:
         self.pages: list[Scan] = []
+        self.cut = 0.0 if held else CUT
         for folder in folders:
             self.pages += _read_folder(Path(folder), held)
         if not self.pages:
@@ -101,23 +109,24 @@ class Scans:
         picked = rng.choices(suited or range(len(self.pages)), k=count)
         places = [self._place(self.pages[i], H, W, crops, rng) for i in picked]
         rows = [
-            self._labels(b, self.pages[i], matrix.numpy(), H, W, words, lines, rng)
-            for b, (i, matrix) in enumerate(zip(picked, places, strict=True))
+            self._labels(b, self.pages[i], place, H, W, words, lines, rng)
+            for b, (i, place) in enumerate(zip(picked, places, strict=True))
         ]
         dense = [self.pages[i].dense for i in picked]
         about = self._answered if tokenizer else self._found
-        asked = [
-            about(self.pages[i], matrix.numpy(), H, W, asks, aloud, rng)
-            for i, matrix in zip(picked, places, strict=True)
-        ]
+        asked = [about(self.pages[i], place, H, W, asks, aloud, rng) for i, place in zip(picked, places, strict=True)]
         labels = Labels.of([row[0] for row in rows], dense, [row[1] for row in rows], asked, tokenizer)
-        return Placed(size, picked, torch.stack(places), labels)
+        maps = torch.from_numpy(np.stack([place.matrix for place in places]))
+        return Placed(size, picked, [place.bands for place in places], maps, labels)
 
     @torch.no_grad()
     def show(self, placed: Placed, hard: float = 0.5) -> Sheets:
         """The placed pages as they look, worn a little; `placed` lies on the device."""
         H, W = placed.size
-        shown = [self.pixels[i] for i in placed.picked]
+        shown = [
+            torch.cat([self.pixels[i][:, start:end] for start, end in order], 1) if len(order) > 1 else self.pixels[i]
+            for i, order in zip(placed.picked, placed.bands, strict=True)
+        ]
         channels = max(len(page) for page in shown)
         size = torch.tensor([page.shape[1:] for page in shown], device=placed.places.device)
         grids = F.affine_grid(to_grid(placed.places, size, (H, W)), [len(shown), 1, H, W], align_corners=False)
@@ -129,8 +138,8 @@ class Scans:
         worn.some(images, 0.03, lambda x: 1 - x)
         return Sheets((images * 255).round().to(torch.uint8).expand(-1, 3, -1, -1), placed.labels)
 
-    def _place(self, page: Scan, H: int, W: int, crops: bool, rng: random.Random) -> Tensor:
-        """How the page lies on the canvas: an affine map of its pixels. [2, 3]"""
+    def _place(self, page: Scan, H: int, W: int, crops: bool, rng: random.Random) -> Place:
+        """How the page lies on the canvas."""
         h, w = page.pixels.shape[1:]
         zoom = rng.uniform(0.88, 1.08) * (1 if crops else min(1, H / h, W / w))
         wide = zoom * rng.uniform(0.95, 1.05)
@@ -143,13 +152,14 @@ class Scans:
             shift.append(rng.uniform(low - (slack if room > 0 else 0), high + (slack if room > 0 else 0)))
         middle = torch.tensor([w / 2, h / 2])
         offset = torch.tensor(shift) + torch.tensor([w * wide / 2, h * zoom / 2]) - linear @ middle
-        return torch.cat((linear, offset[:, None]), 1)
+        order = bands(page.gaps if rng.random() < self.cut else [], h, rng)
+        return Place(torch.cat((linear, offset[:, None]), 1).numpy(), order)
 
     def _labels(
-        self, b: int, page: Scan, matrix: Array, H: int, W: int, words: int, lines: int, rng: random.Random
+        self, b: int, page: Scan, place: Place, H: int, W: int, words: int, lines: int, rng: random.Random
     ) -> tuple[Array, tuple[Array, ...]]:
         count = words + lines
-        boxes = _moved(page.boxes, matrix)
+        boxes = place.boxes(page.boxes)
         inside = np.flatnonzero(_inside(boxes, H, W) & (page.text[:, 0] != BLANK))
         one, many = inside[~page.line[inside]].tolist(), inside[page.line[inside]].tolist()
         chosen = rng.sample(one, min(words, len(one))) + rng.sample(many, min(lines, len(many)))
@@ -158,49 +168,54 @@ class Scans:
         centres, line = np.zeros((count, LETTERS, 2), np.float32), np.zeros(count, bool)
         read, ems = np.zeros((count, 4), np.float32), np.zeros(count, np.float32)
         text[:n], line[:n], read[:n] = page.text[chosen], page.line[chosen], boxes[chosen]
-        centres[:n] = page.centres[chosen] @ matrix[:, :2].T + matrix[:, 2]
+        height = np.repeat((page.boxes[:, 1:2] + page.boxes[:, 3:]) / 2, LETTERS, 1)  # a line stays in one band
+        centres[:n] = place.points(page.centres[chosen], height[chosen])
         ems[:n] = 0.95 * (read[:n, 3] - read[:n, 1])
         letters = np.zeros((0, 5), np.float32)
         if page.dense:
             words_ = np.flatnonzero(~page.line)
-            spots = page.centres[words_] @ matrix[:, :2].T + matrix[:, 2]
+            spots = place.points(page.centres[words_], height[words_])
             em = np.repeat(0.95 * (boxes[words_, 3] - boxes[words_, 1])[:, None], LETTERS, 1)
             codes = page.text[words_]
             there = (codes != BLANK) & (codes != END)
             letters = np.stack((np.full(codes.shape, b), codes, spots[..., 0], spots[..., 1], em), -1)[there]
         return letters.astype(np.float32), (text, centres, line, read, ems)
 
-    def _found(self, page: Scan, matrix: Array, H: int, W: int, asks: int, _: float, rng: random.Random) -> Asks:
+    def _found(self, page: Scan, place: Place, H: int, W: int, asks: int, _: float, rng: random.Random) -> Asks:
         """Questions whose answers can be pointed at, and words to look for."""
-        real, own = _on_canvas(page.questions, matrix, H, W), self._derived(page, matrix, H, W, asks, rng)
+        real, own = _on_canvas(self._asked(page, place), place, H, W), self._derived(page, place, H, W, asks, rng)
         picked = rng.sample(real, min(part_of(asks, ASKED, rng), len(real)))
         picked += own[: part_of(asks, OWN, rng)]
         for word, boxes in rng.sample(page.searches, min(2 * asks, len(page.searches))):
-            boxes = _moved(boxes, matrix)
+            boxes = place.boxes(boxes)
             if len(picked) < asks and _inside(boxes, H, W).all():
                 picked.append(Said(rng.choice(SEARCHES).format(word), boxes, word))
         return Asks.of(picked, asks, [box for said in real for box in said.boxes], MOST)
 
-    def _answered(self, page: Scan, matrix: Array, H: int, W: int, asks: int, aloud: float, rng: random.Random) -> Asks:
+    def _answered(self, page: Scan, place: Place, H: int, W: int, asks: int, aloud: float, rng: random.Random) -> Asks:
         """Questions to be answered, wherever the answer stands, and lines to be read aloud."""
-        lines = [Line(line.words, _moved(line.boxes, matrix)) for line in page.lines]
+        lines = [Line(line.words, place.boxes(line.boxes)) for line in page.lines]
         lessons = read_aloud([line for line in lines if _inside(line.boxes, H, W).all()], round(asks * aloud), rng)
-        real = _on_canvas(page.questions, matrix, H, W)
-        nowhere = [Said(said.text, NOWHERE, said.answer) for said in page.questions if not len(said.boxes)]
+        real = _on_canvas(self._asked(page, place), place, H, W)
+        nowhere = [Said(said.text, NOWHERE, said.answer) for said in self._asked(page, place) if not len(said.boxes)]
         known, room = [*real, *nowhere], asks - len(lessons)
-        own = self._derived(page, matrix, H, W, room, rng)[: part_of(room, OWN, rng)]
+        own = self._derived(page, place, H, W, room, rng)[: part_of(room, OWN, rng)]
         picked = rng.sample(known, min(room - len(own), len(known)))
         return Asks.of([*lessons, *own, *picked], asks, [box for said in real for box in said.boxes], MOST)
 
-    def _derived(self, page: Scan, matrix: Array, H: int, W: int, most: int, rng: random.Random) -> list[Said]:
+    def _asked(self, page: Scan, place: Place) -> list[Said]:
+        """The questions that people asked; without those for a place on the whole page where it was cut."""
+        return [said for said in page.questions if not (place.cut and PLACES.search(said.text))]
+
+    def _derived(self, page: Scan, place: Place, H: int, W: int, most: int, rng: random.Random) -> list[Said]:
         """Some of the questions that the page's lines ask by themselves."""
         some = rng.sample(page.derived, min(most, len(page.derived)))
-        return _on_canvas([one.said(rng) for one in some], matrix, H, W)
+        return _on_canvas([one.said(rng) for one in some], place, H, W)
 
 
-def _on_canvas(questions: Sequence[Said], matrix: Array, H: int, W: int) -> list[Said]:
+def _on_canvas(questions: Sequence[Said], place: Place, H: int, W: int) -> list[Said]:
     """The questions whose answers stand on the canvas, and where."""
-    moved = [Said(said.text, _moved(said.boxes, matrix), said.answer) for said in questions if len(said.boxes)]
+    moved = [Said(said.text, place.boxes(said.boxes), said.answer) for said in questions if len(said.boxes)]
     return [said for said in moved if _inside(said.boxes, H, W).all()]
 
 
@@ -270,9 +285,9 @@ def _scan(folder: Path, name: str, words: dict[str, Any], questions: list[dict[s
     boxes = np.stack([b for _, b, _, _ in reads]) if reads else np.zeros((0, 4), np.float32)
     line = np.array([is_line for *_, is_line in reads], bool)
     asked = [Said(plain(q["question"]), _answer(q), plain(str((q.get("answers") or [""])[0]))) for q in questions]
-    return Scan(
-        name, pixels, text, centres, line, boxes, _searches(items), asked, lines, derived(lines), single and bool(items)
-    )
+    between = gaps(np.concatenate([boxes, *(said.boxes for said in asked)]), pixels.shape[1])
+    about = _searches(items), asked, lines, derived(lines), between
+    return Scan(name, pixels, text, centres, line, boxes, *about, single and bool(items))
 
 
 def _line(text: str, box: Array) -> Line:
@@ -356,13 +371,6 @@ def _searches(items: list[tuple[str, Array]]) -> list[tuple[str, Array]]:
     for t, _ in pieces:
         seen[t.lower()] = seen.get(t.lower(), 0) + 1
     return [(t, b[None]) for t, b in pieces if len(t) >= 3 and seen[t.lower()] == 1]
-
-
-def _moved(boxes: Array, matrix: Array) -> Array:
-    middle, half = (boxes[:, :2] + boxes[:, 2:]) / 2, (boxes[:, 2:] - boxes[:, :2]) / 2
-    middle = middle @ matrix[:, :2].T + matrix[:, 2]
-    half = half * np.array([matrix[0, 0], matrix[1, 1]])
-    return np.concatenate((middle - half, middle + half), 1).astype(np.float32)
 
 
 def _inside(boxes: Array, H: int, W: int) -> Array:
