@@ -123,6 +123,26 @@ def test_questions_and_searches_of_scans_know_their_answers(scanned):
     assert "What is the total?" in asked and any("Thanks" in question for question in asked)
 
 
+def test_a_page_is_asked_as_many_questions_as_there_is_room_for(tmp_path):
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (320, 320), "white").save(tmp_path / "images" / "a.webp")
+    said = ("Total due", "42.00", "Date paid", "1 May", "Sold by", "Ada Kern", "Due by", "2 June")
+    corners = [(20 + 150 * (i % 2), 12 + 25 * (i // 2)) for i in range(len(said))]
+    texts = [{"text": t, "box": (x, y, x + 90, y + 20)} for t, (x, y) in zip(said, corners, strict=True)]
+    rows = [
+        {"image": "images/a.webp", "question": f"What is {i}?", "answer_boxes": [texts[1]["box"]]} for i in range(9)
+    ]
+    (tmp_path / "words.jsonl").write_text(json.dumps({"image": "images/a.webp", "words": texts}) + "\n")
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scans = Scans([tmp_path], CPU, held=held_back("images/a.webp"))
+    seen = set()
+    for seed in range(12):
+        labels = scans.draft(4, (384, 384), random.Random(seed), asks=3).labels
+        assert labels.questions.shape[1] == 3
+        seen |= {decode(row) for row in labels.questions.flatten(0, 1).tolist()}
+    assert any("what is 3?" in q.lower() for q in seen) and any("total due" in q.lower() for q in seen)
+
+
 def test_pages_held_back_and_the_others_are_apart_and_together_all(scanned):
     free, held = Scans([scanned], CPU), Scans([scanned], CPU, held=True)
     names = [{page.name for page in scans.pages} for scans in (free, held)]

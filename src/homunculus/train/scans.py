@@ -185,7 +185,7 @@ class Scans:
         """Questions whose answers can be pointed at, and words to look for."""
         real, own = _on_canvas(self._asked(page, place), place, H, W), self._derived(page, place, H, W, asks, rng)
         picked = rng.sample(real, min(part_of(asks, ASKED, rng), len(real)))
-        picked += own[: part_of(asks, OWN, rng)]
+        picked += own[: min(part_of(asks, OWN, rng), asks - len(picked))]
         for word, boxes in rng.sample(page.searches, min(2 * asks, len(page.searches))):
             boxes = place.boxes(boxes)
             if len(picked) < asks and _inside(boxes, H, W).all():
