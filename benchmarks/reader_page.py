@@ -7,6 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from homunculus.eval.asking import WAY
 from homunculus.files import replacing
 from performance_page import where
 from reader import BUDGETS, CONFIDENT, DOCUMENTS, table
@@ -65,7 +66,7 @@ back from training (`homunculus train calibrate`). Expected calibration error, t
 """
 
 
-def trust(own: list[dict], other: list[dict], way: str = "foveated/query/273") -> str:
+def trust(own: list[dict], other: list[dict], way: str = WAY) -> str:
     """Lines about confidence, one a set."""
     elsewhere = {row["dataset"]: row for row in other if row["way"] == way}
     lines = []

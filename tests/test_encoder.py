@@ -15,7 +15,7 @@ from homunculus import positions, tokens
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
 from homunculus.fixation import peak
-from homunculus.reader import Encoder, weights
+from homunculus.reader import Encoder, load_encoder, weights
 from homunculus.reader.blocks import normed, turn_of
 from homunculus.reader.encoder import LONGEST, MODES
 from homunculus.reader.halo import HALO, haloed
@@ -286,3 +286,17 @@ def test_the_triton_kernel_norms_and_turns_as_torch_does(device, head, places):
     for mine, theirs in zip(*found, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
     assert found[0][0].is_contiguous()
+
+
+@pytest.mark.gpu
+@torch.no_grad()
+def test_reading_captured_as_a_graph_reads_the_same():
+    encoder = load_encoder(device="cuda")
+    places = torch.cat((torch.zeros(4, 60, 1), torch.rand(4, 60, 2, generator=torch.manual_seed(0)) * 9), 2).cuda()
+    for seed in range(4):  # the first as it stands, the second captured, the others replayed
+        lots = torch.manual_seed(seed)
+        cells = torch.randint(0, 256, (4, 60, 3, 32, 32), dtype=torch.uint8, generator=lots).cuda()
+        points, memory = (torch.rand(4, 5, 2, generator=lots) * 9).cuda(), encoder(cells, places)
+        plain = encoder.reading._greedy("line", 20, memory, places, points)
+        for one, other in zip(encoder.reading.greedy(memory, places, points, "line", None, 20), plain, strict=True):
+            torch.testing.assert_close(one, other)

@@ -14,10 +14,11 @@ from homunculus.image import load
 from homunculus.reader.model import Answer, Reader
 
 WAY = "foveated/query/273"  # allocator, relevance and budget, as the reader looks unless told
+TOGETHER = 32  # answered at a time unless told
 
 
 def answered(
-    reader: Reader, todo: Sequence[tuple[Item, str]], size: int = 32, most: int = 48
+    reader: Reader, todo: Sequence[tuple[Item, str]], size: int = TOGETHER, most: int = 48
 ) -> Iterator[list[tuple[Item, str, Answer]]]:
     """Answers to questions, each looked at in a way ALLOCATOR/RELEVANCE/BUDGET, batch by batch.
 

@@ -175,7 +175,7 @@ def slipped_in(points: Tensor, answers: Tensor, told: Tensor) -> Tensor:
 def swapped(
     pages: Sequence[str], answers: Sequence[str], rng: random.Random, share: float
 ) -> tuple[list[str], list[str]]:
-    """Notes and answers; in a share of the pages whose notes say the answer, both say another one that is no longer.
+    """Notes and answers; in a share of the pages whose notes say the answer, both say another's, which is not longer.
 
     Whoever remembers pages rather than reads them is then wrong. Figures stand for figures, words for words.
     """

@@ -10,7 +10,7 @@ import numpy as np
 from rich.progress import track
 
 from homunculus.errors import InputError
-from homunculus.eval.asking import WAY, answered
+from homunculus.eval.asking import TOGETHER, WAY, answered
 from homunculus.eval.data import Item, items
 from homunculus.eval.metrics import score_of
 from homunculus.reader import load_reader
@@ -67,7 +67,7 @@ def _answered(reader: Reader, listed: list[Item]) -> tuple[list[float], list[boo
     """Mean token probability of each answer, and whether it was right; what was not found is left out."""
     chances, right = [], []
     todo = [(item, WAY) for item in listed]
-    for batch in track(answered(reader, todo), "answering held-back pages", total=-(-len(todo) // 32)):
+    for batch in track(answered(reader, todo), "answering held-back pages", total=-(-len(todo) // TOGETHER)):
         for item, _, answer in batch:
             if answer.text != NOT_FOUND:
                 chances.append(answer.confidence)

@@ -99,11 +99,8 @@ def _split(line: Line) -> Derived | None:
     at = next((n for n, word in enumerate(line.words[:-1]) if word.endswith(":")), None)
     if at is None:
         return None
-    name, answer = _name(" ".join(line.words[: at + 1])), " ".join(line.words[at + 1 :])
-    if not name or len(answer) > LONGEST:
-        return None
-    boxes = line.boxes[at + 1 :]
-    return Derived((name,), answer, np.concatenate((boxes[:, :2].min(0), boxes[:, 2:].max(0)))[None])
+    name, rest = _name(" ".join(line.words[: at + 1])), Line(line.words[at + 1 :], line.boxes[at + 1 :])
+    return Derived((name,), rest.text, rest.box[None]) if name and len(rest.text) <= LONGEST else None
 
 
 def _in_row(boxes: Array, i: int) -> list[int]:

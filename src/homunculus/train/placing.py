@@ -1,7 +1,7 @@
 """How a real page lies on a canvas: some are cut into bands that change places, all are scaled and turned a little.
 
 Who knows a page by heart knows where an answer stands, and no longer has to read; in a page whose bands have changed
-places that is no help. Cuts go through the widest gaps between lines, so what belongs together stays together.
+places that is no help. Cuts go through gaps between lines, wide ones rather, so what belongs together mostly stays so.
 """
 
 from __future__ import annotations
