@@ -29,7 +29,7 @@ from homunculus.reader.encoder import Encoder
 from homunculus.reader.language import Language, fingerprint
 from homunculus.reader.notes import Note, laid_out, spots, take
 from homunculus.reader.scout import Scout
-from homunculus.reader.talk import BEFORE, END, NOT_FOUND, note_ids, question_ids
+from homunculus.reader.talk import BEFORE, END, NOT_FOUND, note_ids, prompt_ids
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -233,7 +233,7 @@ class Reader:
         before, tokenizer = words(self.language.encode(BEFORE)), self.language.tokenizer
         read = note_ids(tokenizer, [laid_out(page) for page in notes])
         rows = [
-            torch.cat((before, cells.to(before.dtype), words(noted + question_ids(tokenizer, question))))
+            torch.cat((before, cells.to(before.dtype), words(prompt_ids(tokenizer, question, noted))))
             for cells, noted, question in zip(seen, read, questions, strict=True)
         ]
         length = max(map(len, rows))

@@ -24,6 +24,7 @@ class Replay(Generic[V]):
     def __init__(self, call: Callable[..., V]) -> None:
         self.call = call
         self.met: set[Key] = set()
+        self.pool: Any = None  # memory that all of its graphs use, one at a time: values are copied out at once
         self.graphs: OrderedDict[Key, tuple[Any, list[Tensor], V]] = OrderedDict()
 
     def __call__(self, *inputs: Tensor) -> V:
@@ -35,7 +36,8 @@ class Replay(Generic[V]):
             if key not in self.met:
                 self.met.add(key)
                 return self.call(*inputs)
-            self.graphs[key] = capture(self.call, inputs)
+            self.pool = self.pool or torch.cuda.graph_pool_handle()
+            self.graphs[key] = capture(self.call, inputs, self.pool)
             if len(self.graphs) > KEPT:
                 self.graphs.popitem(last=False)
         self.graphs.move_to_end(key)

@@ -11,7 +11,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-BEFORE = "<|im_start|>user\n"  # then the cells of the page, and what was read there
+BEFORE = "<|im_start|>user\n"  # then the cells of the page, the question, and what was read there
 NOTED = "\n{}\n"
 ASKED = "\n{}<|im_end|>\n<|im_start|>assistant\n"
 END = "<|im_end|>"
@@ -20,12 +20,26 @@ PAD = 0
 NOT_FOUND = "not on the page"  # the answer to what the page does not say
 
 
+def prompt_ids(tokenizer: Tokenizer, question: str, noted: list[int]) -> list[int]:
+    """What follows the page: the question, what was read there, and the question again.
+
+    Whoever reads from left to right reads notes with other eyes when he knows what they are for.
+    """
+    asked = question_ids(tokenizer, question)
+    return asked[: -tail(tokenizer)] + noted + asked
+
+
+def tail(tokenizer: Tokenizer) -> int:
+    """How many tokens of a question's are not the question itself but what follows it."""
+    return len(_ids(tokenizer, ASKED.format(""))) - 1  # without the line break before it
+
+
 def question_ids(tokenizer: Tokenizer, question: str, most: int = ASK) -> list[int]:
     """A question as it follows the page; of a long one the beginning is kept."""
     question = question.replace("<|", "< |").strip()  # a question cannot end itself
     whole = _ids(tokenizer, ASKED.format(question))
-    tail = len(_ids(tokenizer, ASKED.format(""))) - 1  # without the line break before it
-    return whole if len(whole) <= most else whole[: most - tail] + whole[-tail:]
+    last = tail(tokenizer)
+    return whole if len(whole) <= most else whole[: most - last] + whole[-last:]
 
 
 def note_ids(tokenizer: Tokenizer, pages: Sequence[str], most: int = NOTES) -> list[list[int]]:

@@ -8,7 +8,6 @@ those that the scout points at, so that there is something to learn from where i
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -24,18 +23,22 @@ from homunculus.reader.bridge import Bridge
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.language import Language, fingerprint
 from homunculus.reader.scout import SOFTER, Scout, over_tree, small_copy
-from homunculus.reader.talk import ASK, BEFORE, NOTES, PAD, REPLY, note_ids, reply_ids, row
+from homunculus.reader.talk import ASK, BEFORE, NOTES, PAD, REPLY, note_ids, reply_ids, row, tail
 from homunculus.relevance import Scene
+from homunculus.train.asks import SWAPPED
+from homunculus.train.dictation import confused, swapped, told
 from homunculus.train.looks import drawn_budget, drawn_rule, padded
 from homunculus.train.losses import CELL, EncoderTask, cells_under, slots_of, tree_of
-from homunculus.train.pages import Sheets
+from homunculus.train.pages import Labels, Sheets
 from homunculus.train.work import Losses, Task
 
 SHORT, LONG = 12, REPLY  # tokens of an answer with its end
 WORDS = 0.35  # share of the encoder's own lessons that read words: notes are lines
-SWAPPED = 0.4  # share of lessons in which another answer stands in the place of the one that was read
+CONFUSED = 0.6  # share of lessons in which the scout is less sure than it is on pages that it has learned from
+GUESSED = 0.25  # share of lessons kept of those in which the answer was not read
 DISGUISED = 0.4  # share of lessons in which other figures stand for those on the page: the answer must be read
 PLACES = 680  # about how many tokens of the language model a page is given in training
+AT_ONCE = 128  # dictated lessons of a step
 
 
 class Joint(nn.Module):
@@ -53,14 +56,24 @@ class ReaderTask(Task):
         language: the bridge is attached to it, its weights stay.
         scout: finds the places.
         told: share of lessons in which a place of the answer is slipped in.
+        dictated: share of steps that learn from notes alone.
     """
 
     model: Joint
 
-    def __init__(self, joint: Joint, language: Language, scout: Scout, told: float = 0.0, seed: int = 0) -> None:
+    def __init__(
+        self,
+        joint: Joint,
+        language: Language,
+        scout: Scout,
+        told: float = 0.0,
+        dictated: float = 0.0,
+        seed: int = 0,
+    ) -> None:
         super().__init__()
         self.model, self.eye = joint, EncoderTask(joint.encoder, seed, WORDS)
-        self.rng, self.told, self.tokenizer = self.eye.rng, told, language.tokenizer
+        self.rng, self.told, self.dictated = self.eye.rng, told, dictated
+        self.tokenizer, self.tail = language.tokenizer, tail(language.tokenizer)
         model: Any = language.model
         device = next(model.parameters()).device
         self.figures = torch.tensor([language.encode(figure)[-1] for figure in "0123456789"], device=device)
@@ -81,6 +94,8 @@ class ReaderTask(Task):
     @torch.no_grad()
     def prepare(self, sheets: Sheets) -> list[Tensor]:
         """One look at each page for one question: patches, places, sizes, ids, where and what to answer."""
+        if self.rng.random() < self.dictated:
+            return self._dictation(sheets.labels)
         B, _, H, W = sheets.pixels.shape
         longest = SHORT if self.rng.random() < 0.8 else LONG
         tree = tree_of(H, W, sheets.pixels.device)
@@ -96,9 +111,9 @@ class ReaderTask(Task):
         look = self._look(tree, levels, found, answers, told, budget)
         cells, places = tokens.patches(levels, look), positions.coordinates(look)
         points = slipped_in(notes.spots(found, (H, W)), answers, told)
-        noted, replies = self._noted(cells, places, points / CELL, labels.replies[each, pick, :longest])
-        said = disguised((noted, labels.asked[each, pick], replies), self.figures, DISGUISED)
-        talk = sequence(said, fits[each, pick])
+        noted, replies, read = self._noted(cells, places, points / CELL, labels.replies[each, pick, :longest])
+        usable = read | ~located(answers) | (torch.rand(rows, device=pick.device) < GUESSED)
+        talk = self._talk(noted, labels.asked[each, pick], replies, fits[each, pick] & usable)
         sizes = torch.tensor([[H / CELL, W / CELL]], device=pick.device).expand(rows, 2)
         lesson = [cells, places, sizes, *talk]
         if self.reads:
@@ -108,8 +123,11 @@ class ReaderTask(Task):
     def forward(self, cells: Tensor, places: Tensor, sizes: Tensor, *lesson: Tensor) -> Losses:
         """Losses of what `prepare` made."""
         ids, at, answer, *reading = lesson
-        x = self.model.encoder(cells, places)
-        seen = self.model.bridge.sight(x, self.model.encoder.characters(x), places, sizes)
+        if cells.shape[1]:
+            x = self.model.encoder(cells, places)
+            seen = self.model.bridge.sight(x, self.model.encoder.characters(x), places, sizes)
+        else:
+            seen = cells.new_zeros(len(ids), 0, self.model.bridge.sizes["width"])
         logits = self._says(seen, ids, at)  # [B, A, vocabulary]
         each = F.cross_entropy(logits.flatten(0, 1).float(), answer.flatten(), ignore_index=-1, reduction="sum")
         right, there = ((logits.argmax(-1) == answer) | (answer < 0)).all(1), (answer >= 0).any(1)
@@ -135,16 +153,40 @@ class ReaderTask(Task):
         said = body.norm(x)[:, -ids.shape[1] :]
         return cast(Tensor, language.lm_head(said.gather(1, at[..., None].expand(-1, -1, said.shape[2]))))
 
-    def _noted(self, cells: Tensor, places: Tensor, points: Tensor, replies: Tensor) -> tuple[Tensor, Tensor]:
-        """What the eye reads at points of a look, as ids [B, NOTES], and the answers [B, A], some of both exchanged."""
+    def _dictation(self, labels: Labels) -> list[Tensor]:
+        """Lessons without a look: notes as they may be taken, questions and answers."""
+        assert labels.asked is not None and labels.noted is not None and labels.told is not None
+        asked, noted, told = (part.flatten(0, 1) for part in (labels.asked, labels.noted, labels.told))
+        longest = SHORT if self.rng.random() < 0.8 else LONG
+        fits = (asked[:, 0] != PAD) & (told[:, 0] != PAD) & (told[:, longest:] == PAD).all(1)
+        pick = (torch.rand(len(fits), device=fits.device) + fits.float()).topk(min(AT_ONCE, len(fits))).indices
+        talk = self._talk(noted[pick], asked[pick], told[pick, :longest], fits[pick])
+        none = torch.zeros(len(pick), 0, 3, device=pick.device)
+        return [none, none, torch.ones(len(pick), 2, device=pick.device), *talk]
+
+    def _talk(self, noted: Tensor, asked: Tensor, replies: Tensor, usable: Tensor) -> list[Tensor]:
+        """Notes, questions and answers in one row, some with other figures."""
+        said = disguised((noted, asked, replies), self.figures, DISGUISED)
+        length = (said[1] != PAD).sum(1, keepdim=True) - self.tail
+        heard = torch.where(torch.arange(said[1].shape[1], device=length.device) < length, said[1], PAD)
+        return sequence((heard, *said), usable)
+
+    def _noted(self, cells: Tensor, places: Tensor, points: Tensor, replies: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What the eye reads at points of a look, as ids [B, NOTES], and the answers [B, A], some of both exchanged.
+
+        Also whether an answer was read at all [B].
+        """
         with torch.autocast(cells.device.type, torch.bfloat16, enabled=cells.is_cuda, cache_enabled=False):
             pages = notes.take(self.model.encoder, self.model.encoder(cells, places), places, points)
         length, said = replies.shape[1], self.tokenizer.decode_batch(replies.tolist(), skip_special_tokens=True)
-        texts, answers = swapped([notes.laid_out(page) for page in pages], said, self.rng, SWAPPED)
+        read_out = [notes.laid_out(confused(page, self.rng, CONFUSED)) for page in pages]
+        texts, answers = swapped(read_out, said, self.rng, SWAPPED)
         read = torch.stack([row(ids, NOTES) for ids in note_ids(self.tokenizer, texts)])
         new = torch.stack([row(reply_ids(self.tokenizer, answer), length) for answer in answers])
         changed = torch.tensor([old != answer for old, answer in zip(said, answers, strict=True)])
-        return read.to(cells.device), torch.where(changed[:, None].to(cells.device), new.to(replies), replies)
+        there = torch.tensor([told(answer, text) for answer, text in zip(answers, texts, strict=True)])
+        replies = torch.where(changed[:, None].to(cells.device), new.to(replies), replies)
+        return read.to(cells.device), replies, there.to(cells.device)
 
     def _found(self, levels: list[Tensor], questions: Tensor) -> Tensor:
         """Where the scout expects the answer of one question a page: logits [B, h, w]."""
@@ -172,22 +214,6 @@ def slipped_in(points: Tensor, answers: Tensor, told: Tensor) -> Tensor:
     return torch.where(here[..., None], true[:, None], points)
 
 
-def swapped(
-    pages: Sequence[str], answers: Sequence[str], rng: random.Random, share: float
-) -> tuple[list[str], list[str]]:
-    """Notes and answers; in a share of the pages whose notes say the answer, both say another's, which is not longer.
-
-    Whoever remembers pages rather than reads them is then wrong. Figures stand for figures, words for words.
-    """
-    texts, said = list(pages), list(answers)
-    for i, (page, answer) in enumerate(zip(pages, answers, strict=True)):
-        other = rng.choice(answers)
-        alike = any(map(str.isdigit, answer)) == any(map(str.isdigit, other)) and 1 < len(other) <= len(answer)
-        if alike and answer in page and rng.random() < share:
-            texts[i], said[i] = page.replace(answer, other), other
-    return texts, said
-
-
 def disguised(parts: Sequence[Tensor], figures: Tensor, share: float) -> list[Tensor]:
     """Ids [B, T] of notes, question and answer; in a share of the rows all have the same other figures (ids [10])."""
     rows, most = len(parts[0]), 1 + int(torch.stack([*(part.max() for part in parts), figures.max()]).max())
@@ -201,14 +227,14 @@ def disguised(parts: Sequence[Tensor], figures: Tensor, share: float) -> list[Te
 
 
 def sequence(said: Sequence[Tensor], usable: Tensor) -> list[Tensor]:
-    """What follows the page, [B, T]: notes, question, answer; the places before each token of the answer; that token.
+    """What follows the page, [B, T]: all that is said, the answer last; the places before each of its tokens; these.
 
     The last two are [B, A]; -1 stands for tokens that are not there or whose question is not usable [B].
     """
-    noted, ask, reply = said
-    parts = torch.cat((noted, ask, reply), 1).long()
+    *before, reply = said
+    parts = torch.cat((*before, reply), 1).long()
     ids = parts.gather(1, (parts == PAD).long().argsort(dim=1, stable=True))
-    length = (noted != PAD).sum(1, keepdim=True) + (ask != PAD).sum(1, keepdim=True)
+    length = torch.stack([(part != PAD).sum(1, keepdim=True) for part in before]).sum(0)
     at = (length - 1).clamp(min=0) + torch.arange(reply.shape[1], device=ids.device)
     return [ids, at, torch.where((reply != PAD) & usable[:, None], reply.long(), -1)]
 

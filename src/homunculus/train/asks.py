@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homunculus.reader.talk import ASK, REPLY, question_ids, reply_ids, row
+from homunculus.reader.talk import ASK, NOTES, REPLY, note_ids, question_ids, reply_ids, row
 from homunculus.train.aloud import Line, Said, read_aloud
+from homunculus.train.dictation import Alike, dictated, swapped
 from homunculus.train.layouts import Layout, Question
 
 if TYPE_CHECKING:
@@ -20,16 +21,31 @@ if TYPE_CHECKING:
 PARTS = 4  # boxes that an answer may consist of
 ASIDE = {"search"}  # sorts of question that say nothing about what people tend to ask
 WORKED = {"count", "yesno", "absent"}  # sorts of question whose answer stands nowhere
+SWAPPED = 0.4  # share of dictated lessons in which another answer stands in the place of the one on the page
 Array = np.ndarray[Any, Any]
 
 
 class Asks(NamedTuple):
-    """Questions about one page, boxes of their answers [n, PARTS, 4], boxes that people ask about [m, 4], answers."""
+    """Questions about one page, boxes of their answers [n, PARTS, 4], boxes that people ask about [m, 4], answers.
+
+    Where they are dictated, also notes for each of them and the answers that these have.
+    """
 
     questions: list[str]
     answers: Array
     usual: Array
     replies: list[str]
+    notes: Sequence[str] = ()
+    noted: Sequence[str] = ()
+
+    def dictated(
+        self, lines: Sequence[Line], picked: Sequence[Said], rng: random.Random, others: Alike | None = None
+    ) -> Asks:
+        """With notes as they may be taken from the lines of the page; `others` are answers to be exchanged for."""
+        missing = [""] * (len(self.questions) - len(picked))
+        notes, answers = [dictated(lines, said, rng) for said in picked], [said.answer for said in picked]
+        notes, answers = swapped(notes, answers, rng, SWAPPED, others)
+        return self._replace(notes=notes + missing, noted=answers + missing)
 
     @classmethod
     def of(cls, picked: Sequence[Said], count: int, common: Sequence[Array], most: int) -> Asks:
@@ -43,7 +59,9 @@ class Asks(NamedTuple):
         return cls([said.text for said in picked] + missing, answers, usual, [said.answer for said in picked] + missing)
 
 
-def about_layout(layout: Layout, rng: random.Random, count: int, most: int, aloud: float, answering: bool) -> Asks:
+def about_layout(
+    layout: Layout, rng: random.Random, count: int, most: int, aloud: float, answering: bool, dictating: bool = False
+) -> Asks:
     """So many questions about a drawn page; a share of them reading lessons where they are to be answered."""
     stand = [asked for asked in layout.questions if _stands(layout, asked)]
     usable = [asked for asked in layout.questions if asked.sort not in ASIDE] if answering else stand
@@ -51,7 +69,8 @@ def about_layout(layout: Layout, rng: random.Random, count: int, most: int, alou
     picked = rng.sample(usable, min(count - len(lessons), len(usable)))
     said = [Said(asked.text, _boxes(layout, asked), asked.answer) for asked in picked]
     common = [box for asked in stand if asked.sort not in ASIDE for box in by_line(layout, asked.words)]
-    return Asks.of([*lessons, *said], count, rng.sample(common, min(most, len(common))), most)
+    asks = Asks.of([*lessons, *said], count, rng.sample(common, min(most, len(common))), most)
+    return asks.dictated(lines_of(layout), [*lessons, *said], rng) if dictating else asks
 
 
 def lines_of(layout: Layout) -> list[Line]:
@@ -80,6 +99,19 @@ def tokenised(asks: Sequence[Asks], tokenizer: Tokenizer) -> tuple[Tensor, Tenso
         asked.append(torch.stack([row(ids, ASK) for ids in heard]))
         replies.append(torch.stack([row(ids, REPLY) for ids in said]))
     return torch.stack(asked), torch.stack(replies)
+
+
+def dictation(asks: Sequence[Asks], tokenizer: Tokenizer) -> tuple[Tensor, Tensor] | tuple[None, None]:
+    """Notes [B, Q, NOTES] and the answers in them [B, Q, REPLY] as ids, both empty where there is no such lesson."""
+    if not any(page.notes for page in asks):
+        return None, None
+    noted, replies = [], []
+    for page in asks:
+        said = [reply_ids(tokenizer, reply) if text else [] for text, reply in zip(page.notes, page.noted, strict=True)]
+        read = note_ids(tokenizer, page.notes)
+        noted.append(torch.stack([row(ids if s else [], NOTES) for ids, s in zip(read, said, strict=True)]))
+        replies.append(torch.stack([row(ids, REPLY) for ids in said]))
+    return torch.stack(noted), torch.stack(replies)
 
 
 def _boxes(layout: Layout, asked: Question) -> Array:

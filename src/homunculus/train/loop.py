@@ -211,6 +211,7 @@ class Trainer:
                     crops=recipe.crops,
                     aloud=recipe.aloud,
                     tokenizer=self._tokenizer(),
+                    dictating=recipe.dictated > 0,
                 )
                 for name, value in self.work.losses(self.task.prepare(self.pages.sheets(placed, held=True))).items():
                     total.setdefault(f"held_{name}", []).append(float(value))

@@ -24,7 +24,7 @@ from homunculus.reader.letters import BLANK, END, encode
 from homunculus.reader.scout import QUESTION
 from homunculus.train import draw as drawing
 from homunculus.train import wear as worn
-from homunculus.train.asks import Asks, about_layout, tokenised
+from homunculus.train.asks import Asks, about_layout, dictation, tokenised
 from homunculus.train.draw import Glyphs
 from homunculus.train.layouts import Layout
 
@@ -47,7 +47,8 @@ class Labels:
         characters; line [B, R] False for words; read_boxes [B, R, 4]; ems [B, R] pixels per em, 0 where there is none;
         questions [B, Q, QUESTION] codes; answers [B, Q, PARTS, 4] boxes, empty ones for parts that are not there;
         usual [B, U, 4] boxes that people tend to ask about, empty for none; for a language model also asked [B, Q, ASK]
-        and replies [B, Q, REPLY], the questions and their answers as its tokens.
+        and replies [B, Q, REPLY], the questions and their answers as its tokens, and where notes are dictated these,
+        noted [B, Q, NOTES], with the answers that they have, told [B, Q, REPLY].
     """
 
     letters: Tensor
@@ -62,6 +63,8 @@ class Labels:
     usual: Tensor
     asked: Tensor | None = None
     replies: Tensor | None = None
+    noted: Tensor | None = None
+    told: Tensor | None = None
 
     @classmethod
     def of(
@@ -78,7 +81,7 @@ class Labels:
         answers, usual = (
             torch.from_numpy(np.stack(part)) for part in zip(*((a.answers, a.usual) for a in asks), strict=True)
         )
-        said = tokenised(asks, tokenizer) if tokenizer else (None, None)
+        said = (*tokenised(asks, tokenizer), *dictation(asks, tokenizer)) if tokenizer else ()
         known = torch.from_numpy(np.concatenate(letters))
         return cls(known, torch.tensor(dense), text, centres, line, boxes, ems, questions, answers, usual, *said)
 
@@ -141,10 +144,12 @@ class Draft:
         usual: int = 24,
         aloud: float = 0.0,
         tokenizer: Tokenizer | None = None,
+        dictating: bool = False,
     ) -> Draft:
         """Pack layouts of one size, with so many words and lines to read and questions to answer of each.
 
-        With a tokenizer the questions are for a language model, a share of them reading lessons.
+        With a tokenizer the questions are for a language model, a share of them reading lessons; notes are dictated
+        where they are wanted.
         """
         pages = [_prepare(layout, advance) for layout in layouts]
         glyphs = [_numbered(b, layout.glyphs[:, :6]) for b, layout in enumerate(layouts)]
@@ -153,7 +158,8 @@ class Draft:
         strokes = [_numbered(b, straight[b][1]) for b in range(len(layouts))]
         letters = [_numbered(b, page) for b, page in enumerate(pages)]
         reads = [_reads(layout, page, rng, words, lines) for layout, page in zip(layouts, pages, strict=True)]
-        asked = [about_layout(layout, rng, asks, usual, aloud, tokenizer is not None) for layout in layouts]
+        answering = tokenizer is not None
+        asked = [about_layout(layout, rng, asks, usual, aloud, answering, dictating) for layout in layouts]
         labels = Labels.of(letters, [True] * len(layouts), reads, asked, tokenizer)
         parts = {"glyphs": glyphs, "fills": fills, "strokes": strokes}
         flat = {name: torch.from_numpy(np.concatenate(part)) for name, part in parts.items()}

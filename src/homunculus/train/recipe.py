@@ -59,6 +59,7 @@ class Recipe:
     asks: int = 8  # questions about each page
     aloud: float = 0.0  # share of them that are reading lessons (reader)
     told: float = 0.0  # share of lessons in which a place of the answer is slipped in among the scout's (reader)
+    dictated: float = 0.0  # share of steps that learn from notes alone, made from what is known of the pages (reader)
     encoder: float = 0.0  # how fast the encoder learns, as a share of lr; at 0 not at all (reader)
     ema: float = 0.999
     weights: dict[str, float] = field(default_factory=dict)  # of the losses; 1 unless named

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from homunculus.train import wear as worn
 from homunculus.train.aloud import Line, Said, read_aloud
 from homunculus.train.asks import PARTS, Array, Asks, part_of
 from homunculus.train.derived import Derived, derived
+from homunculus.train.dictation import alike
 from homunculus.train.pages import LETTERS, Labels, Sheets, to_grid
 from homunculus.train.placing import PLACES, Band, Gap, Place, bands, gaps
 
@@ -86,6 +88,8 @@ class Scans:
             self.pages += _read_folder(Path(folder), held)
         if not self.pages:
             raise InputError(f"there are no pages in {', '.join(map(str, folders))}")
+        asked = [said.answer for page in self.pages for said in page.questions]
+        self.others = alike([*asked, *(one.answer for page in self.pages for one in page.derived)])
         self.pixels = [torch.from_numpy(page.pixels).to(device) for page in self.pages]
 
     def __len__(self) -> int:
@@ -102,6 +106,7 @@ class Scans:
         crops: bool = False,
         aloud: float = 0.0,
         tokenizer: Tokenizer | None = None,
+        dictating: bool = False,
     ) -> Placed:
         """Pages drawn by lot and where they lie on canvases, height x width: about their own size, large ones cut."""
         H, W = size
@@ -113,7 +118,7 @@ class Scans:
             for b, (i, place) in enumerate(zip(picked, places, strict=True))
         ]
         dense = [self.pages[i].dense for i in picked]
-        about = self._answered if tokenizer else self._found
+        about = partial(self._answered, dictating=dictating) if tokenizer else self._found
         asked = [about(self.pages[i], place, H, W, asks, aloud, rng) for i, place in zip(picked, places, strict=True)]
         labels = Labels.of([row[0] for row in rows], dense, [row[1] for row in rows], asked, tokenizer)
         maps = torch.from_numpy(np.stack([place.matrix for place in places]))
@@ -192,16 +197,21 @@ class Scans:
                 picked.append(Said(rng.choice(SEARCHES).format(word), boxes, word))
         return Asks.of(picked, asks, [box for said in real for box in said.boxes], MOST)
 
-    def _answered(self, page: Scan, place: Place, H: int, W: int, asks: int, aloud: float, rng: random.Random) -> Asks:
+    def _answered(
+        self, page: Scan, place: Place, H: int, W: int, asks: int, aloud: float, rng: random.Random, dictating: bool
+    ) -> Asks:
         """Questions to be answered, wherever the answer stands, and lines to be read aloud."""
         lines = [Line(line.words, place.boxes(line.boxes)) for line in page.lines]
-        lessons = read_aloud([line for line in lines if _inside(line.boxes, H, W).all()], round(asks * aloud), rng)
+        lines = [line for line in lines if _inside(line.boxes, H, W).all()]
+        lessons = read_aloud(lines, round(asks * aloud), rng)
         real = _on_canvas(self._asked(page, place), place, H, W)
         nowhere = [Said(said.text, NOWHERE, said.answer) for said in self._asked(page, place) if not len(said.boxes)]
         known, room = [*real, *nowhere], asks - len(lessons)
         own = self._derived(page, place, H, W, room, rng)[: part_of(room, OWN, rng)]
         picked = rng.sample(known, min(room - len(own), len(known)))
-        return Asks.of([*lessons, *own, *picked], asks, [box for said in real for box in said.boxes], MOST)
+        every = [*lessons, *own, *picked]
+        asked = Asks.of(every, asks, [box for said in real for box in said.boxes], MOST)
+        return asked.dictated(lines, every, rng, self.others) if dictating else asked
 
     def _asked(self, page: Scan, place: Place) -> list[Said]:
         """The questions that people asked; without those for a place on the whole page where it was cut."""
@@ -284,7 +294,7 @@ def _scan(folder: Path, name: str, words: dict[str, Any], questions: list[dict[s
             centres[row, : len(t)] = spots
     boxes = np.stack([b for _, b, _, _ in reads]) if reads else np.zeros((0, 4), np.float32)
     line = np.array([is_line for *_, is_line in reads], bool)
-    asked = [Said(plain(q["question"]), _answer(q), plain(str((q.get("answers") or [""])[0]))) for q in questions]
+    asked = [Said(plain(q["question"]), _answer(q), _as_written(q.get("answers") or [""], lines)) for q in questions]
     between = gaps(np.concatenate([boxes, *(said.boxes for said in asked)]), pixels.shape[1])
     about = _searches(items), asked, lines, derived(lines), between
     return Scan(name, pixels, text, centres, line, boxes, *about, single and bool(items))
@@ -329,6 +339,17 @@ def _answer(question: dict[str, Any]) -> Array:
         inside = ((middle >= region[:2]) & (middle <= region[2:])).all(1)
         found = found[inside] if inside.any() else found
     return found[:PARTS]
+
+
+def _as_written(answers: Sequence[Any], lines: Sequence[Line]) -> str:
+    """One of the answers to a question: as a line of the page has it, capitals and all, or else the first."""
+    known = [plain(str(answer)) for answer in answers]
+    for answer in known:
+        for line in lines:
+            at = line.text.lower().find(answer.lower())
+            if answer and at >= 0:
+                return line.text[at : at + len(answer)]
+    return known[0]
 
 
 def _widths(text: str) -> Array:

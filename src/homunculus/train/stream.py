@@ -55,6 +55,7 @@ class Stream(IterableDataset[Draft | Placed]):
                 crops=self.recipe.crops,
                 aloud=self.recipe.aloud,
                 tokenizer=self.tokenizer,
+                dictating=self.recipe.dictated > 0,
             )
         return self.drawn(canvas, rng)
 
@@ -67,7 +68,13 @@ class Stream(IterableDataset[Draft | Placed]):
         drawn = rng.choices(kinds, weights, k=canvas.batch)
         pages = [lay_out(kind, canvas.height, canvas.width, self.texts, type_, rng) for kind in drawn]
         return Draft.of(
-            pages, type_.advance, rng, asks=self.recipe.asks, aloud=self.recipe.aloud, tokenizer=self.tokenizer
+            pages,
+            type_.advance,
+            rng,
+            asks=self.recipe.asks,
+            aloud=self.recipe.aloud,
+            tokenizer=self.tokenizer,
+            dictating=self.recipe.dictated > 0,
         )
 
     def _real(self, n: int) -> float:

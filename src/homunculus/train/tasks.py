@@ -59,7 +59,7 @@ def _reader(recipe: Recipe, pages: Pages, start: Path | None) -> Task:
             load(joint.bridge, checked(folder, "bridge"))
     joint.encoder.requires_grad_(recipe.encoder > 0)
     own = replace(language, model=copy.deepcopy(language.model))  # the next stage wants it as it was
-    return ReaderTask(joint, own, load_scout(pages.scout, pages.device), recipe.told, recipe.seed)
+    return ReaderTask(joint, own, load_scout(pages.scout, pages.device), recipe.told, recipe.dictated, recipe.seed)
 
 
 BUILD: dict[str, Callable[[Recipe, Pages, Path | None], Task]] = {"encoder": _encoder, "scout": _scout}
