@@ -12,9 +12,9 @@ from homunculus.reader.bridge import where
 from homunculus.reader.encoder import Read
 from homunculus.reader.language import load_language
 from homunculus.reader.letters import encode
-from homunculus.reader.notes import COST, Note, chosen, laid_out, spots
+from homunculus.reader.notes import ABOVE, BESIDE, COST, FIRST, POINTS, Note, chosen, laid_out, rank_of, spots
 from homunculus.train.aloud import Line, Said, read_aloud
-from homunculus.train.answering import Joint, ReaderTask, disguised, located, sequence, slipped_in, swapped
+from homunculus.train.answering import Joint, ReaderTask, disguised, located, sequence, slipped_in
 from homunculus.train.asks import Asks
 from speaking import SMALL, bridge_for, loud, small_language, tiny_language
 
@@ -73,6 +73,21 @@ def test_what_is_missing_at_the_end_of_a_row_changes_nothing(tmp_path):
             torch.testing.assert_close(together[b], alone, rtol=1e-4, atol=1e-4)
 
 
+def test_the_question_stands_before_the_notes_and_after_them_in_lessons_as_later(tmp_path):
+    language = load_language(tiny_language(tmp_path))
+    task = ReaderTask(Joint(bridge_for(language.model), Encoder(**SMALL)), language, Scout())
+    noted, asked = talk.note_ids(language.tokenizer, ["Total 12"])[0], talk.question_ids(language.tokenizer, "Total?")
+    reply = talk.reply_ids(language.tokenizer, "12")
+    rows = [talk.row(ids, length)[None] for ids, length in ((noted, 40), (asked, talk.ASK), (reply, 12))]
+    task.figures = torch.tensor([5])  # no other figures
+    ids, at, answer = task._talk(*rows, torch.tensor([True]))
+    prompt = talk.prompt_ids(language.tokenizer, "Total?", noted)
+    assert ids[0, : len(prompt) + len(reply)].tolist() == prompt + reply
+    assert at[0, 0] == len(prompt) - 1 and answer[0, : len(reply)].tolist() == reply
+    text = language.tokenizer.decode(prompt, skip_special_tokens=False)
+    assert text == "\nTotal?\nTotal 12\n\nTotal?<|im_end|>\n<|im_start|>assistant\n"
+
+
 def test_notes_question_and_answer_follow_without_gaps_and_each_token_is_asked_of_the_one_before():
     notes, ask = torch.tensor([[7, 8, 0, 0], [9, 0, 0, 0]]), torch.tensor([[11, 12, 13], [21, 0, 0]])
     reply = torch.tensor([[31, 32, 2, 0], [41, 2, 0, 0]])
@@ -104,11 +119,30 @@ def test_the_eye_reads_first_where_the_scout_is_surest_and_no_place_twice():
     found = torch.full((2, 10, 20), -9.0)
     found[0, 3, 4], found[0, 3, 7], found[0, 3, 14], found[0, 8, 4] = 5, 4, 3, 2
     found[1, 0, 0] = 1
-    points = spots(found, (160, 320), 3)
-    assert points[0].tolist() == [[72, 56], [232, 56], [72, 136]]  # (3, 7) lies too near to the first
-    assert points[1, 0].tolist() == [8, 8] and points.shape == (2, 3, 2)
-    tall = spots(found, (600, 320), 4)
-    assert tall[0].tolist() == [[72, 195], [72, 225], [232, 195], [232, 225]]  # two lines in a place
+    empty = torch.zeros(2, 40, 160, dtype=torch.bool)
+    points = spots(found, empty, (160, 320))
+    assert points[0, :3].tolist() == [[72, 56], [232, 56], [72, 136]]  # (3, 7) lies too near to the first
+    assert points[1, 0].tolist() == [8, 8] and points.shape == (2, POINTS, 2)
+    tall = spots(found, empty, (600, 320))
+    assert tall[0, :4].tolist() == [[72, 195], [72, 225], [232, 195], [232, 225]]  # two lines in a place
+
+
+def test_the_eye_also_reads_what_stands_beside_and_above_the_best_places():
+    """A row `Bread   2   19.80` under the heading `Amount`; the scout points at 19.80."""
+    found, letters = torch.full((1, 10, 20), -9.0), torch.zeros(1, 40, 160, dtype=torch.bool)
+    found[0, 5, 16] = 5
+    letters[0, 21, 8:18], letters[0, 21, 60], letters[0, 21, 126:136] = True, True, True
+    letters[0, 9, 124:138] = True
+    points, best = spots(found, letters, (160, 320))[0], POINTS - BESIDE - FIRST - ABOVE
+    assert points[0].tolist() == [264, 88]
+    assert points[best].tolist() == [60.5 * 2, 88]  # the 2
+    assert points[best + BESIDE].tolist() == [9.5 * 2, 88]  # the Bread
+    assert points[best + BESIDE + FIRST].tolist() == [264, 9.5 * 4]  # the heading
+    ranks = rank_of(torch.tensor([0, 3, best, best + 3, best + BESIDE + 1, best + BESIDE + FIRST + 2]))
+    assert ranks.tolist() == [0, 3, 0.5, 3.5, 1.5, 2.5]
+    without = spots(found, torch.zeros_like(letters), (160, 320))[0]
+    assert torch.equal(without[:best], points[:best])
+    assert len({tuple(point) for point in without.tolist()}) > best  # the next best places instead
 
 
 def read(*lines: tuple[str, float, float, float]) -> Read:
@@ -137,13 +171,15 @@ def test_of_a_line_that_was_read_twice_the_surest_reading_counts_and_what_is_not
 
 
 def test_notes_are_laid_out_as_on_the_page_and_the_likeliest_are_marked():
-    def note(text: str, x: float, y: float, rank: int) -> Note:
-        return Note(text, (x, y), (x + 0.25 * len(text), y), rank)
+    def note(text: str, x: float, y: float, rank: float, clear: bool = True) -> Note:
+        return Note(text, (x, y), (x + 0.25 * len(text), y), rank, clear)
 
     notes = [note("12.50", 9, 9.1, 0), note("Invoice", 2, 1, 1), note("Total", 2, 9, 2), note("Date", 2, 5, 3)]
     notes += [note("VAT", 2, 8.6, 4)]
     assert laid_out(notes) == "** Invoice\n* Date\nVAT\n* Total | *** 12.50"
     assert laid_out([]) == ""
+    aside = [note("9.80", 9, 2, 0), note("Bread", 2, 2, 0.5), note("Mi1k", 2, 3, 1, clear=False)]
+    assert laid_out(aside) == "Bread | *** 9.80\n** Mi1k?"  # beside a place, and hard to read
     many = [note("Ordered 4711", 2, i, i) for i in range(90)]
     rows = laid_out(many).split("\n")
     assert len(rows) == int(COST // many[0].cost) and rows[0].startswith("***")
@@ -172,19 +208,6 @@ def test_disguised_lessons_have_other_figures_everywhere_and_else_the_same():
         for a, b in zip(old[row], other[row], strict=True)
     }
     assert len({a for a, _ in pairs}) == len({b for _, b in pairs}) == len(pairs)  # one for one in all three
-
-
-def test_swapped_lessons_say_another_answer_in_notes_and_reply():
-    pages = ["Total | *** 12.50\nNet 11", "*** Ada Kern\nRosenau", "nothing of it", "*** 7"]
-    answers = ["12.50", "Ada Kern", "missing", "9.80"]
-    seen = set()
-    for seed in range(40):
-        texts, said = swapped(pages, answers, random.Random(seed), 1.0)
-        seen.add((texts[0], said[0]))
-        assert said[0] in texts[0] and said[1] in texts[1]
-        assert (texts[2], said[2]) == (pages[2], answers[2]) and texts[3] == pages[3]
-    assert seen == {(pages[0], "12.50"), (pages[0].replace("12.50", "9.80"), "9.80")}  # figures for figures
-    assert swapped(pages, answers, random.Random(0), 0.0) == (pages, answers)
 
 
 def test_cells_come_in_reading_order():

@@ -61,3 +61,24 @@ def test_they_are_worded_in_many_ways_that_name_what_is_meant():
     assert len({ask.text for ask in said}) > 10
     assert all("oak plank" in ask.text.lower() and "price" in ask.text.lower() for ask in said)
     assert all(ask.answer == "18.50" and ask.boxes.shape == (1, 4) for ask in said)
+
+
+def test_what_is_the_only_one_of_its_form_is_asked_for_by_it():
+    page = [
+        line("Harvest report", 0, 0),
+        line("Rosenau, 13 April 2026", 0, 60),
+        line("Call 555 - 010 or (555) 010-4711", 0, 90),
+    ]
+    page[0] = Line(page[0].words, page[0].boxes * np.array([1, 1, 1, 1.6], np.float32))
+    page += [line("paid 12 %", 0, 120), line("of 40 %", 0, 150), line("12", 300, 1000)]
+    asked = {one.asked: (one.answer, one.box[0].tolist()) for one in derived(page) if one.asked}
+    answers = {ways[0]: answer for ways, (answer, _) in asked.items()}
+    assert answers == {
+        "What is the date?": "13 April 2026",
+        "What is the telephone number?": "(555) 010-4711",
+        "What is the title of the document?": "Harvest report",
+        "What is the page number?": "12",
+    }  # two percentages: none
+    box = next(box for ways, (_, box) in asked.items() if ways[0] == "What is the date?")
+    assert box == [90, 60, 220, 80]  # without the place before it
+    assert all(one.said(random.Random(0)).text in one.asked for one in derived(page) if one.asked)

@@ -218,8 +218,10 @@ class Reader:
         points: dict[int, Tensor] = {}
         for scene in dict.fromkeys(glance.scene for glance in glances):
             rows = [i for i, glance in enumerate(glances) if glance.scene is scene]
-            found = self.scout.found(self.scout.page(scene), [glances[i].question for i in rows]).float()
-            places = spots(found, (scene.tree.height, scene.tree.width)) / scene.tree.cell
+            page = self.scout.page(scene)
+            found = self.scout.found(page, [glances[i].question for i in rows]).float()
+            letters = self.scout.text(page.features).expand(len(rows), -1, -1)
+            places = spots(found, letters, (scene.tree.height, scene.tree.width)) / scene.tree.cell
             points.update(zip(rows, places, strict=True))
         return torch.stack([points[i] for i in range(len(glances))])
 

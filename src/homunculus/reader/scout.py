@@ -136,6 +136,11 @@ class Scout(nn.Module):
         """Dense reading, as the encoder's: logits [B, h, w, 4, 8, 96]."""
         return cast(Tensor, self.letters(F.gelu(self.slots(features)).unflatten(-1, (ROWS, COLUMNS, 32))))
 
+    def text(self, features: Tensor) -> Tensor:
+        """In which slots letters are, as far as the scout can tell: bool [B, 4 h, 8 w]."""
+        there = self.characters(features).argmax(-1) != BLANK  # [B, h, w, 4, 8]
+        return there.permute(0, 1, 3, 2, 4).flatten(3).flatten(1, 2)
+
     def expect(self, features: Tensor) -> Tensor:
         """Logit that people ask about this place, whatever they ask. [B, h, w]"""
         return cast(Tensor, self.usual(features))[..., 0]

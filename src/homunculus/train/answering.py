@@ -106,11 +106,12 @@ class ReaderTask(Task):
         fits = (labels.replies[..., 0] != PAD) & (labels.replies[..., longest:] == PAD).all(2)  # [B, Q]
         pick = (torch.rand(fits.shape, device=fits.device) + fits.float()).argmax(1)  # [B]
         each = torch.arange(rows, device=pick.device)
-        found, answers = self._found(levels, labels.questions[each, pick]), labels.answers[each, pick]
+        found, letters = self._found(levels, labels.questions[each, pick])
+        answers = labels.answers[each, pick]
         told = located(answers) & (torch.rand(rows, device=pick.device) < self.told)
         look = self._look(tree, levels, found, answers, told, budget)
         cells, places = tokens.patches(levels, look), positions.coordinates(look)
-        points = slipped_in(notes.spots(found, (H, W)), answers, told)
+        points = slipped_in(notes.spots(found, letters, (H, W)), answers, told)
         noted, replies, read = self._noted(cells, places, points / CELL, labels.replies[each, pick, :longest])
         usable = read | ~located(answers) | (torch.rand(rows, device=pick.device) < GUESSED)
         talk = self._talk(noted, labels.asked[each, pick], replies, fits[each, pick] & usable)
@@ -188,10 +189,11 @@ class ReaderTask(Task):
         replies = torch.where(changed[:, None].to(cells.device), new.to(replies), replies)
         return read.to(cells.device), replies, there.to(cells.device)
 
-    def _found(self, levels: list[Tensor], questions: Tensor) -> Tensor:
-        """Where the scout expects the answer of one question a page: logits [B, h, w]."""
+    def _found(self, levels: list[Tensor], questions: Tensor) -> tuple[Tensor, Tensor]:
+        """Where the scout expects the answer of one question a page, logits [B, h, w], and where it sees letters."""
         scout = self.fixed[1]
-        return scout.find(scout.look(small_copy(levels)), questions[:, None].long())[:, 0].float()
+        features = scout.look(small_copy(levels))
+        return scout.find(features, questions[:, None].long())[:, 0].float(), scout.text(features)
 
     def _look(
         self, tree: CellTree, levels: list[Tensor], found: Tensor, answers: Tensor, told: Tensor, budget: int

@@ -1,4 +1,4 @@
-"""Questions that the lines of a real page ask by themselves: what stands beside a key, and in a cell of a table.
+"""Questions that the lines of a real page ask by themselves: beside a key, in a cell of a table, of a known form.
 
 People asked a few questions about each page, and those are soon known by heart; these are many, and their answers are
 lines that were read by people or machines.
@@ -7,6 +7,7 @@ lines that were read by people or machines.
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -36,21 +37,50 @@ CELLS = (
     "What is the {1} in the row {0}?",
     "{0}, {1}?",
 )
+MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)[a-z]*\.?"
+FORMS = (
+    (
+        rf"\b(?:\d{{1,2}}[/-]\d{{1,2}}[/-]\d{{2,4}}|{MONTH} \d{{1,2}},? \d{{4}}|\d{{1,2}} {MONTH} \d{{4}})\b",
+        ("What is the date?", "What is the date mentioned?", "What date is on the document?", "When is it dated?"),
+    ),
+    (
+        r"\(?\b\d{3}\)?[ /-]{1,2}\d{3}[ -]\d{4}\b",
+        ("What is the telephone number?", "What is the phone number mentioned?", "Which number can be called?"),
+    ),
+    (r"\b\d{1,2}:\d{2} ?(?:[ap]\.?m\.?)?", ("What time is mentioned?", "What is the time?", "At what time?")),
+    (r"\S+@\S+\.\w+", ("What is the email address?", "What is the e-mail ID?", "Which mail address is given?")),
+    (r"\$ ?\d[\d,]*(?:\.\d\d)?", ("What amount is mentioned?", "What is the amount?", "How much is it?")),
+    (r"\b\d+(?:\.\d+)? ?%", ("What percentage is given?", "What is the percentage mentioned?", "How many percent?")),
+    (
+        r"\b(?:Mr|Mrs|Ms|Dr|Prof)\. (?:[A-Z][\w.'-]*,? ?){1,3}",
+        ("Who is mentioned?", "What is the name of the person?", "Which person is named in the document?"),
+    ),
+)
+TITLES = (
+    "What is the title of the document?",
+    "What is the heading of the page?",
+    "What is the title?",
+    "What is the main heading?",
+    "What is the heading at the top of the page?",
+)
+NUMBERS = ("What is the page number?", "What is the page number on this page?", "Which page is this?")
+LARGER = 1.25  # how much higher than others the letters of a title are
 LONGEST = 40  # letters of a key or of an answer
 BESIDE, ABOVE = 14.0, 30.0  # how far away, in heights of a line, what belongs together may stand
 
 
 class Derived(NamedTuple):
-    """A key, or the row and column of a cell; what stands there, and where [1, 4]."""
+    """A key, or the row and column of a cell, or nothing but ways to ask; what stands there, and where [1, 4]."""
 
     names: tuple[str, ...]
     answer: str
     box: Array
+    asked: tuple[str, ...] = ()
 
     def said(self, rng: random.Random) -> Said:
         """As somebody may ask it."""
         how = rng.choice((str, str, str.lower, str.title))
-        form = rng.choice(KEYS if len(self.names) == 1 else CELLS)
+        form = rng.choice(self.asked or (KEYS if len(self.names) == 1 else CELLS))
         return Said(form.format(*map(how, self.names)), self.box, self.answer)
 
 
@@ -78,7 +108,8 @@ def derived(lines: Sequence[Line]) -> list[Derived]:
         if head is not None and _figures(line.text):
             found.append(Derived((named[first], named[head]), line.text, boxes[i : i + 1]))
     times = Counter(tuple(name.lower() for name in one.names) for one in found)
-    return [one for one in found if times[tuple(name.lower() for name in one.names)] == 1]
+    found = [one for one in found if times[tuple(name.lower() for name in one.names)] == 1]
+    return found + _of_a_form(lines) + _at_the_edge(lines, boxes)
 
 
 def _name(text: str) -> str:
@@ -101,6 +132,36 @@ def _split(line: Line) -> Derived | None:
         return None
     name, rest = _name(" ".join(line.words[: at + 1])), Line(line.words[at + 1 :], line.boxes[at + 1 :])
     return Derived((name,), rest.text, rest.box[None]) if name and len(rest.text) <= LONGEST else None
+
+
+def _of_a_form(lines: Sequence[Line]) -> list[Derived]:
+    """Dates, numbers, addresses and names that are the only ones of their form on the page."""
+    found = []
+    for form, asked in FORMS:
+        hits = [(line, hit) for line in lines for hit in re.finditer(form, line.text)]
+        if len(hits) == 1:
+            line, hit = hits[0]
+            first = line.text[: hit.start()].count(" ")
+            last = first + hit.group().strip().count(" ") + 1
+            box = Line(line.words[first:last], line.boxes[first:last]).box
+            found.append(Derived((), hit.group().strip(" ,"), box[None], asked))
+    return found
+
+
+def _at_the_edge(lines: Sequence[Line], boxes: Array) -> list[Derived]:
+    """The title, which is larger than all else in the upper part of the page, and the page's number."""
+    found, top, bottom = [], boxes[:, 1].min(), boxes[:, 3].max()
+    high, share = boxes[:, 3] - boxes[:, 1], (boxes[:, 1] - top) / max(1.0, bottom - top)
+    upper = np.flatnonzero(share < 0.3)
+    largest, *others = sorted(upper.tolist(), key=lambda i: -high[i])
+    title = _name(lines[largest].text)
+    if title and len(lines) > 4 and others and high[largest] > LARGER * max(high[others[0]], np.median(high)):
+        found.append(Derived((), lines[largest].text, boxes[largest : largest + 1], TITLES))
+    figures = [i for i, line in enumerate(lines) if re.fullmatch(r"-? ?\d{1,3} ?-?", line.text)]
+    if len(figures) == 1 and not 0.05 <= share[figures[0]] <= 0.93:
+        at = figures[0]
+        found.append(Derived((), lines[at].text.strip("- "), boxes[at : at + 1], NUMBERS))
+    return found
 
 
 def _in_row(boxes: Array, i: int) -> list[int]:

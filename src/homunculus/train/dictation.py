@@ -22,8 +22,10 @@ CELL = 32.0  # pixels of a fine cell
 FIRST = 0.25  # share of notes in which the scout's first place is right
 BEHIND = 8.0  # about how many places lie before the right one otherwise
 LOST = 0.12  # share of lines that the eye does not get
+NAMES = 0.7  # share of lines with words of the question that are read because they stand beside a place
 CLEAR, CLEARER = 0.6, 0.85  # shares of lines read without fault, of others and of those with the answer
 FAULTS = (0.02, 0.2)  # share of the letters of another line that are wrong
+DOUBTED, TRUSTED = 0.1, 0.3  # shares of good readings that the eye was not sure of, and of bad ones that it was
 LIKE = ("0OoDQ", "1lI|i!", "5Ss", "8B3", "2Zz", "6Gb", "9gq", "ceo", "nhu", "mrn", "vyw", "tfl", ".,", ":;", "-_~")
 PLAIN = {"yes", "no", NOT_FOUND}  # answers that stand nowhere
 SHORTEST = 3  # letters of a word of the question that tells something
@@ -38,12 +40,13 @@ def dictated(lines: Sequence[Line], said: Said, rng: random.Random) -> str:
         return ""
     boxes = np.stack([line.box for line in lines])
     holds = _holding(boxes, said.boxes)
-    order = [i for i in _ranked(lines, boxes, said, rng) if i not in holds and rng.random() >= LOST]
+    shared, ranked = _ranked(lines, boxes, said, rng)
+    order = [i for i in ranked if i not in holds and rng.random() >= LOST]
     place = 0 if rng.random() < FIRST else int(rng.expovariate(1 / BEHIND))
     order = order[: rng.randint(3, 50)]
     order[place:place] = holds
-    notes = [_note(lines[i], boxes[i], rank, i in holds, rng) for rank, i in enumerate(order)]
-    text = laid_out(notes)
+    aside = [0.5 if shared[i] and i not in holds and rng.random() < NAMES else 0.0 for i in order]
+    text = laid_out([_note(lines[i], boxes[i], rank + aside[rank], i in holds, rng) for rank, i in enumerate(order)])
     return text if said.answer.lower() in PLAIN or told(said.answer, text) else ""
 
 
@@ -100,8 +103,11 @@ def _holding(boxes: Array, answer: Array) -> list[int]:
     return sorted({int(np.argmax(row)) for row in np.asarray(inside) if np.any(row)})
 
 
-def _ranked(lines: Sequence[Line], boxes: Array, said: Said, rng: random.Random) -> list[int]:
-    """All lines in the order in which a scout might find them: by words of the question, near the answer, by chance."""
+def _ranked(lines: Sequence[Line], boxes: Array, said: Said, rng: random.Random) -> tuple[list[int], list[int]]:
+    """How many words each line shares with the question, and the order in which a scout might find the lines.
+
+    That goes by these words, by how near the answer is, and by chance.
+    """
     asked = {word for word in _bare(said.text.split()) if len(word) >= SHORTEST}
     middle = (boxes[:, :2] + boxes[:, 2:]) / 2
     high = np.maximum(1.0, np.median(boxes[:, 3] - boxes[:, 1]))
@@ -109,23 +115,26 @@ def _ranked(lines: Sequence[Line], boxes: Array, said: Said, rng: random.Random)
     if len(said.boxes):
         to = (said.boxes[0, :2] + said.boxes[0, 2:]) / 2
         away = np.abs(middle - to) @ np.array([0.3, 1.0]) / high
-    shared = np.array([len(asked.intersection(_bare(line.words))) for line in lines], np.float32)
+    shared = [len(asked.intersection(_bare(line.words))) for line in lines]
     chance = np.array([-np.log(rng.expovariate(1.0)) for _ in lines])
-    return [int(i) for i in np.argsort(-(1.2 * np.minimum(shared, 3) + 2.0 * np.exp(-away / 4) + chance))]
+    score = 1.2 * np.minimum(np.array(shared), 3) + 2.0 * np.exp(-away / 4) + chance
+    return shared, np.argsort(-score).tolist()
 
 
 def _bare(words: Sequence[str]) -> list[str]:
     return [word.strip(string.punctuation).lower() for word in words]
 
 
-def _note(line: Line, box: Array, rank: int, answers: bool, rng: random.Random) -> Note:
+def _note(line: Line, box: Array, rank: float, answers: bool, rng: random.Random) -> Note:
     text = line.text[:LETTERS].strip()
-    if rng.random() >= (CLEARER if answers else CLEAR):
+    well = rng.random() < (CLEARER if answers else CLEAR)
+    if not well:
         text = misread(text, rng.uniform(*FAULTS) * (0.5 if answers else 1), rng)
+    clear = rng.random() >= DOUBTED if well else rng.random() < TRUSTED
     step = (box[2] - box[0]) / max(1, len(line.text)) / CELL
     y = float(box[1] + box[3]) / 2 / CELL
     x = float(box[0]) / CELL + step / 2
-    return Note(text, (x, y), (x + step * max(0, len(text) - 1), y), rank)
+    return Note(text, (x, y), (x + step * max(0, len(text) - 1), y), rank, clear)
 
 
 def misread(text: str, share: float, rng: random.Random) -> str:

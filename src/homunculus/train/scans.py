@@ -219,8 +219,8 @@ class Scans:
 
     def _derived(self, page: Scan, place: Place, H: int, W: int, most: int, rng: random.Random) -> list[Said]:
         """Some of the questions that the page's lines ask by themselves."""
-        some = rng.sample(page.derived, min(most, len(page.derived)))
-        return _on_canvas([one.said(rng) for one in some], place, H, W)
+        some = [one.said(rng) for one in rng.sample(page.derived, min(most, len(page.derived)))]
+        return _on_canvas([said for said in some if not (place.cut and PLACES.search(said.text))], place, H, W)
 
 
 def _on_canvas(questions: Sequence[Said], place: Place, H: int, W: int) -> list[Said]:
