@@ -16,6 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -152,6 +153,7 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--most", type=int, default=48, help="tokens of an answer")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--memory", type=float, default=1.0, help="share of the GPU memory, if several run at once")
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--language", help="folder or hub id of the language model")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "reader.json")
@@ -162,6 +164,9 @@ def main(words: list[str] | None = None) -> None:
     args = arguments(words)
     console = Console(stderr=True)
     try:
+        if args.device.startswith("cuda"):
+            torch.set_float32_matmul_precision("high")
+            torch.cuda.set_per_process_memory_fraction(args.memory)
         reader = load_reader(args.weights, args.language, args.device)
         todo = []
         for name in args.sets:
