@@ -18,6 +18,17 @@ from homunculus.reader import load_reader
 from homunculus.relevance import list_relevances
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """`homunculus.adapters` is loaded when first named."""
+    if name == "adapters":
+        import importlib
+
+        return importlib.import_module("homunculus.adapters")
+    raise AttributeError(f"module 'homunculus' has no attribute {name!r}")
+
+
 __all__ = [
     "BatchError",
     "CellTree",

@@ -1,0 +1,271 @@
+"""What is the same for all families of VLMs: look, choose, show only that, and lay out the text around it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import Tensor
+
+from homunculus import image as images
+from homunculus.adapters.layout import Unit, laid_out
+from homunculus.allocators import allocate
+from homunculus.cells import CellTree, Selection
+from homunculus.errors import InputError, whole_number
+from homunculus.eye import Eye
+from homunculus.relevance import Scene
+
+WHERE = ("before", "after")
+Messages = Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """What a vision tower says of some images: features [n, width] of each, and the same of deeper layers."""
+
+    features: list[Tensor]
+    deeper: list[list[Tensor]]  # of each layer, of each image
+    output: Any  # as the model gave it
+
+    def taken(self, pick: Any) -> Encoded:
+        """The same with `pick(image, features)` in the place of each image's features."""
+        chosen = [pick(i, x) for i, x in enumerate(self.features)]
+        return Encoded(chosen, [[pick(i, x) for i, x in enumerate(layer)] for layer in self.deeper], self.output)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """An image on the pixel grid of a processor, uint8 [3, H, W], and the cells that were chosen of it."""
+
+    scene: Scene
+    selection: Selection
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing was left out."""
+        return self.count == self.grid[0] * self.grid[1] and not bool(self.selection.levels.any())
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of level 0."""
+        return self.scene.tree.shapes[0]
+
+    @property
+    def count(self) -> int:
+        """How many tokens there are."""
+        return self.selection.mask.shape[1]
+
+
+class Family(ABC):
+    """How models of one kind take images. One object serves one model.
+
+    Attributes:
+        where: at which places tokens can be chosen.
+        guard: see `laid_out`.
+    """
+
+    where: tuple[str, ...] = ("after",)
+    guard = True
+
+    def __init__(self, model: Any, processor: Any) -> None:
+        self.model, self.processor, self.base = model, processor, model.model
+        self.tokenizer: Any = getattr(processor, "tokenizer", None)
+        config = model.config
+        self.image_token: Any = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
+        if self.tokenizer is None or getattr(processor, "image_processor", None) is None:
+            raise InputError(
+                f"a processor with tokenizer and image processor is needed, got {type(processor).__name__}"
+            )
+        token = getattr(processor, "image_token", None)
+        if token is None or self.tokenizer.convert_tokens_to_ids(token) != self.image_token:
+            raise InputError(
+                f"the processor is that of another model: its image token {token!r} is not token {self.image_token}"
+            )
+        self.placeholder: str = token
+
+    @property
+    @abstractmethod
+    def cell(self) -> int:
+        """Pixels of the side of what becomes one token."""
+
+    @abstractmethod
+    def view(self, image: Image.Image) -> Tensor:
+        """An image as the processor shows it to the model, before its colours are scaled: uint8 [3, H, W]."""
+
+    @abstractmethod
+    def encode(self, images: Sequence[Image.Image]) -> Encoded:
+        """All tokens of images, by the model's own way."""
+
+    def look(self, views: Sequence[View]) -> Encoded:
+        """The chosen tokens alone, from the chosen pixels alone."""
+        raise InputError(f"{type(self).__name__} models cannot choose before the tower; use where='after'")
+
+    @abstractmethod
+    def places(self, view: View, whole: bool) -> tuple[Tensor, int]:
+        """Positions of the kept tokens, see `Unit`, and how many positions the image takes."""
+
+    @abstractmethod
+    def output(self, seen: Encoded) -> Any:
+        """Features as the model wants to be given them."""
+
+    def finish(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The last touch to inputs."""
+        return inputs
+
+    def normalised(self, pixels: Tensor) -> Tensor:
+        """Pixels uint8 [..., 3, h, w] in the colours that the model knows."""
+        own = self.processor.image_processor
+        mean, std = (torch.tensor(x, device=pixels.device).view(3, 1, 1) for x in (own.image_mean, own.image_std))
+        return (pixels * own.rescale_factor - mean) / std
+
+    def pooled(self, view: View) -> Any:
+        """Takes an image's features [N, width] to those of its chosen cells: a coarse cell is the mean of fine ones."""
+        if view.whole:
+            return lambda x: x
+        selection, (rows, columns) = view.selection, view.grid
+        levels, boxes = selection.levels[0].long(), selection.boxes[0]
+
+        def pick(x: Tensor) -> Tensor:
+            out = x.new_empty(len(levels), x.shape[1])
+            image = x.T.view(1, -1, rows, columns)
+            for level in levels.unique().tolist():
+                size = 1 << level
+                coarse = image if not level else F.avg_pool2d(image, size, ceil_mode=True, count_include_pad=False)
+                here = levels == level
+                column, row = (boxes[here, :2] // (selection.cell * size)).unbind(1)
+                out[here] = coarse[0, :, row, column].T
+            return out
+
+        return pick
+
+
+class VLM:
+    """A VLM that is given a fixed budget of visual tokens. `wrap` makes one."""
+
+    def __init__(self, family: Family) -> None:
+        self.family, self.model, self.processor = family, family.model, family.processor
+
+    def prepare(
+        self,
+        images: Sequence[Any],
+        questions: Sequence[str | Messages],
+        budget: int = 273,
+        where: str = "before",
+        allocator: str = "foveated",
+        relevance: str = "query",
+        whole: bool = False,
+        scout: Any = True,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Inputs for the model's `forward` and `generate`.
+
+        Args:
+            images: for each question an image (path, PIL, tensor) or several.
+            questions: texts, or conversations as chat templates take them, with {"type": "image"} where the images are.
+            budget: tokens of each image; with as many as it has, or more, the model sees what it always sees.
+            where: "before" the vision tower, which then works on the chosen cells only, or "after" it.
+            allocator, relevance, options: how to choose, see `homunculus.Eye`.
+            whole: positions of coarse cells in whole numbers, for models or engines that take no fractions.
+        """
+        if where not in WHERE or where not in self.family.where:
+            known = ", ".join(map(repr, self.family.where))
+            raise InputError(f"where must be one of {known} for {self.model.config.model_type} models, got {where!r}")
+        whole_number("budget", budget, 1)
+        groups = [list(group) if isinstance(group, (list, tuple)) else [group] for group in images]
+        if len(groups) != len(questions):
+            raise InputError(f"there are images for {len(groups)} questions but {len(questions)} questions")
+        eye = Eye(allocator, relevance, budget, cell=self.family.cell, scout=scout, **options)
+        texts = [self._text(question, len(group)) for question, group in zip(questions, groups, strict=True)]
+        asked = [_last(question) for question in questions]
+        pictures = [[_opened(image) for image in group] for group in groups]
+        views = [
+            self._viewed(picture, eye, question)
+            for group, question in zip(pictures, asked, strict=True)
+            for picture in group
+        ]
+        if where == "before" and not all(view.whole for view in views):
+            seen = self.family.look(views)
+        else:
+            seen = self.family.encode([picture for group in pictures for picture in group])
+            picks = [self.family.pooled(view) for view in views]
+            seen = seen.taken(lambda i, x: picks[i](x))
+        return self._inputs(texts, views, seen, whole)
+
+    def generate(self, inputs: dict[str, Any], **how: Any) -> Tensor:
+        """`model.generate`, also where the installed transformers does not take encoded images yet."""
+        with self._injected(inputs) as ready:
+            return self.model.generate(**ready, **how)
+
+    def __call__(self, inputs: dict[str, Any], **how: Any) -> Any:
+        """`model.forward`, likewise."""
+        with self._injected(inputs) as ready:
+            return self.model(**ready, **how)
+
+    def _viewed(self, picture: Image.Image, eye: Eye, question: str) -> View:
+        """An image with the cells chosen for a question."""
+        pixels = self.family.view(picture).to(self.model.device)
+        scene = Scene(pixels[None], CellTree(pixels.shape[1], pixels.shape[2], self.family.cell))
+        rows, columns = scene.tree.shapes[0]
+        if eye.budget >= rows * columns:  # all of the finest, as the model always has it
+            even = torch.ones(1, scene.tree.size, device=pixels.device)
+            return View(scene, allocate("grid", scene.tree, even, rows * columns).in_rows())
+        return View(scene, eye.look_at(scene, question).selection.in_rows())
+
+    def _inputs(self, texts: Sequence[str], views: Sequence[View], seen: Encoded, whole: bool) -> dict[str, Any]:
+        found = [self.family.places(view, whole) for view in views]
+        units = [Unit(1, size, places) for places, size in found]
+        rows = self.family.tokenizer(list(texts))["input_ids"]
+        pad = self.family.tokenizer.pad_token_id or 0
+        inputs = laid_out(rows, self.family.image_token, units, pad, self.family.guard)
+        ready: dict[str, Any] = {name: value.to(self.model.device) for name, value in inputs.items()}
+        ready["mm_encoder_outputs"] = {"image": self.family.output(seen)}
+        return self.family.finish(ready)
+
+    def _text(self, question: str | Messages, count: int) -> str:
+        """A question about images as the model is asked it, one placeholder for each image."""
+        if isinstance(question, str):
+            content = [{"type": "image"}] * count + [{"type": "text", "text": question}]
+            question = [{"role": "user", "content": content}]
+        if getattr(self.processor, "chat_template", None) is None:
+            raise InputError("the processor has no chat template; set processor.chat_template to that of the model")
+        return str(self.processor.apply_chat_template(list(question), add_generation_prompt=True, tokenize=False))
+
+    @contextmanager
+    def _injected(self, inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Inputs that the installed transformers can take; before 5.18 the model is lent its features meanwhile."""
+        ready = dict(inputs)
+        seen = dict(ready.pop("mm_encoder_outputs"))
+        if self.model._supports_mm_encoder_outputs() if hasattr(self.model, "_supports_mm_encoder_outputs") else False:
+            yield ready | {"mm_encoder_outputs": seen}  # a copy: generate adds to it
+            return
+        base = self.family.base
+        base.get_image_features = lambda *_, **__: seen["image"]  # on the object: hides the method of its class
+        try:
+            yield ready | {"pixel_values": torch.empty(0, device=self.model.device, dtype=self.model.dtype)}
+        finally:
+            del base.get_image_features
+
+
+def _opened(image: Any) -> Image.Image:
+    if isinstance(image, Image.Image):
+        return image.convert("RGB")
+    pixels = images.load(image)
+    return Image.fromarray(pixels.permute(1, 2, 0).numpy())
+
+
+def _last(question: str | Messages) -> str:
+    """What is asked last in a conversation."""
+    if isinstance(question, str):
+        return question
+    for message in reversed(question):
+        if message.get("role") == "user":
+            content = message.get("content", "")
+            parts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
+            return " ".join(filter(None, parts))
+    raise InputError("a conversation has no message of the user")

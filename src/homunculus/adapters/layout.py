@@ -1,0 +1,84 @@
+"""Where the visual tokens stand in what a language model reads, once there are fewer of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from homunculus.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """What stands in the place of one image (or tile): its tokens.
+
+    Shape:
+        places [n] or [3, n]: where each kept token stood, counted from the first of the image; in one direction, or as
+        time, row and column.
+    """
+
+    written: int  # placeholders that it has in the ids
+    whole: int  # positions that it took before anything was left out
+    places: Tensor
+
+
+def laid_out(
+    rows: Sequence[Sequence[int]], image_token: int, units: Sequence[Unit], pad: int, guard: bool = False
+) -> dict[str, Tensor]:
+    """Ids with as many placeholders as there are tokens left, padded in front, with the positions that all tokens had.
+
+    Args:
+        rows: ids of each text, without padding.
+        units: of all images, in the order of the texts.
+        guard: keep one empty slot in front, so that the mask has something to say: models of one direction take gaps
+            in the positions for borders between packed texts where there is no mask.
+    """
+    queue = iter(units)
+    built = [_row(ids, image_token, queue) for ids in rows]
+    if next(queue, None) is not None:
+        raise InputError(f"there are {len(units)} images but fewer placeholders for them in the texts")
+    gaps = any(unit.places.shape[-1] != unit.whole for unit in units)
+    length = max(len(ids) for ids, _ in built) + int(guard and gaps and len({len(ids) for ids, _ in built}) == 1)
+    axes = max((places.shape[:-1] for _, places in built), key=len)
+    whole = all(not bool((places % 1).any()) for _, places in built)
+    ids = torch.full((len(rows), length), pad)
+    mask = torch.zeros(len(rows), length, dtype=torch.long)
+    positions = torch.zeros(*axes, len(rows), length, dtype=torch.long if whole else torch.float32)
+    for i, (row, places) in enumerate(built):
+        ids[i, length - len(row) :], mask[i, length - len(row) :] = torch.tensor(row), 1
+        positions[..., i, length - len(row) :] = places.to(positions.dtype)
+    return {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
+
+
+def _row(ids: Sequence[int], image_token: int, units: Iterator[Unit]) -> tuple[list[int], Tensor]:
+    """One text: ids and positions, [n] or [3, n]."""
+    found: list[int] = []
+    places: list[Tensor] = []
+    at, position = 0, 0.0
+    text: list[float] = []
+
+    def flush(axes: torch.Size) -> None:
+        places.append(torch.tensor(text, dtype=torch.float64).expand(*axes, -1))
+        text.clear()
+
+    axes = torch.Size()
+    while at < len(ids):
+        if ids[at] != image_token:
+            found.append(ids[at])
+            text.append(position)
+            at, position = at + 1, position + 1
+            continue
+        unit = next(units, None)
+        if unit is None or list(ids[at : at + unit.written]) != [image_token] * unit.written:
+            raise InputError("the texts have more placeholders than there are images")
+        axes = unit.places.shape[:-1]
+        flush(axes)
+        found += [image_token] * unit.places.shape[-1]
+        places.append(unit.places.double() + position)
+        at, position = at + unit.written, position + unit.whole
+    flush(axes)
+    axes = max((part.shape[:-1] for part in places), key=len)
+    return found, torch.cat([part.expand(*axes, -1) for part in places], -1)

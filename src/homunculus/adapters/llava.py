@@ -1,0 +1,100 @@
+"""LLaVA-1.5: one square image, positions in one direction, a CLIP tower that can be shown some patches only."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import Tensor
+
+from homunculus import tokens
+from homunculus.adapters.base import Encoded, Family, View
+from homunculus.errors import InputError
+
+
+class Llava(Family):
+    """Tokens are patches of the tower."""
+
+    where = ("before", "after")
+
+    @property
+    def cell(self) -> int:
+        """Pixels of the side of a patch."""
+        return int(self.model.config.vision_config.patch_size)
+
+    def view(self, image: Image.Image) -> Tensor:
+        """The image scaled and cut to the square that the tower takes."""
+        shown = self.processor.image_processor(
+            images=[image], do_rescale=False, do_normalize=False, return_tensors="pt"
+        )
+        return shown["pixel_values"][0].round().clamp(0, 255).to(torch.uint8)
+
+    def encode(self, images: Sequence[Image.Image]) -> Encoded:
+        """All tokens of images."""
+        shown = self.processor.image_processor(images=list(images), return_tensors="pt").to(self.model.device)
+        return self._features(shown["pixel_values"].to(self.model.dtype))
+
+    def _features(self, pixels: Tensor) -> Encoded:
+        config = self.model.config
+        seen = self.base.get_image_features(
+            pixels,
+            vision_feature_layer=config.vision_feature_layer,
+            vision_feature_select_strategy=config.vision_feature_select_strategy,
+            return_dict=True,
+        )
+        return Encoded(list(seen.pooler_output), [], seen)
+
+    def look(self, views: Sequence[View]) -> Encoded:
+        """The tower on the chosen patches: what its first layer makes of the image is replaced on the way."""
+        embeddings = self._embeddings()
+        rows = []
+        for view in views:
+            selection = view.selection
+            if selection.indices is None:
+                raise InputError("rules that leave the tree can only choose after the tower: use where='after'")
+            cells = self.normalised(tokens.patches(view.scene.levels, selection)[0]).to(self.model.dtype)
+            patches = embeddings.patch_embedding(cells)[:, :, 0, 0]  # [K, width]
+            table = embeddings.position_embedding.weight
+            first = embeddings.class_embedding[None] + table[:1]
+            rows.append(torch.cat((first, patches + self._positions(table[1:], view))))
+        if len({len(row) for row in rows}) > 1:
+            raise InputError("all images of a batch must have the same number of tokens before the tower")
+        chosen = torch.stack(rows)
+        handle = embeddings.register_forward_hook(lambda *_: chosen)
+        try:
+            size = embeddings.image_size
+            return self._features(torch.zeros(len(views), 3, size, size, device=chosen.device, dtype=self.model.dtype))
+        finally:
+            handle.remove()
+
+    def _embeddings(self) -> Any:
+        tower = self.base.vision_tower
+        return tower.embeddings if hasattr(tower, "embeddings") else tower.vision_model.embeddings
+
+    def _positions(self, table: Tensor, view: View) -> Tensor:
+        """Learned positions [N, width] at the middle of the chosen cells: [K, width]; those of level 0 as they are."""
+        selection = view.selection
+        side = round(len(table) ** 0.5)
+        at = (selection.centre[0] / selection.cell).to(table) * 2 / side - 1  # [K, 2] from -1 to 1
+        image = table.T.view(1, -1, side, side)
+        found = F.grid_sample(image, at[None, None], padding_mode="border", align_corners=False)[0, :, 0].T
+        column, row = (selection.boxes[0, :, :2] // selection.cell).unbind(1)
+        exact = table[row * side + column]
+        return torch.where((selection.levels[0] == 0)[:, None], exact, found)
+
+    def places(self, view: View, whole: bool) -> tuple[Tensor, int]:
+        """Where the kept patches stood in the row of all of them; a coarse one where its middle lies."""
+        rows, columns = view.grid
+        centre = view.selection.centre[0] / view.selection.cell
+        column, row = (centre - 1e-6).long().unbind(1)
+        return (row.clamp(max=rows - 1) * columns + column.clamp(max=columns - 1)).cpu(), rows * columns
+
+    def output(self, seen: Encoded) -> Any:
+        """Features as a list."""
+        output = copy.copy(seen.output)
+        output.pooler_output = list(seen.features)
+        return output

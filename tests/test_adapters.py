@@ -1,0 +1,155 @@
+"""A fixed budget inside other people's VLMs: tiny random ones of every family, saved and loaded back."""
+
+import copy
+from itertools import chain
+
+import pytest
+import torch
+from PIL import Image
+
+import homunculus as hm
+from homunculus.adapters.base import View
+from homunculus.cells import CellTree
+from homunculus.errors import InputError
+from homunculus.relevance import Scene
+from vlms import tiny
+
+FAMILIES = list(hm.adapters.list_families())
+BEFORE = [name for name in FAMILIES if "before" in hm.adapters.FAMILIES[name].where]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def vlm(request, tmp_path_factory):
+    return hm.adapters.wrap(*tiny(request.param, tmp_path_factory.mktemp(request.param) / "model"))
+
+
+def picture(width: int, height: int, seed: int = 0) -> Image.Image:
+    lots = torch.Generator().manual_seed(seed)
+    coarse = torch.rand(1, 3, 7, 9, generator=lots)
+    pixels = torch.nn.functional.interpolate(coarse, (height, width), mode="bicubic")[0].clamp(0, 1)
+    return Image.fromarray((pixels * 255).byte().permute(1, 2, 0).numpy())
+
+
+PICTURES = [[picture(160, 96)], [picture(128, 224, 1), picture(96, 96, 2)]]
+QUESTIONS = ["What is it?", "Which of the two is the larger one?"]
+
+
+def stock(vlm, images, questions):
+    """What the model gets without us."""
+    texts = [vlm._text(question, len(group)) for question, group in zip(questions, images, strict=True)]
+    return vlm.processor(text=texts, images=images, return_tensors="pt", padding=True, padding_side="left")
+
+
+def last_logits(out) -> torch.Tensor:
+    return out.logits[:, -1]
+
+
+@torch.no_grad()
+def test_with_all_tokens_the_model_says_what_it_always_says(vlm):
+    where = "after"
+    own = stock(vlm, PICTURES, QUESTIONS)
+    inputs = vlm.prepare(PICTURES, QUESTIONS, budget=10_000, where=where, scout=False)
+    ids, counted = inputs["input_ids"], (own["attention_mask"].cumsum(-1) - 1).clamp(min=0)
+    expected = vlm.model(**own, **({"position_ids": counted} if vlm.family.guard else {}))  # else padding counts
+    assert torch.equal(ids, own["input_ids"]) and torch.equal(inputs["attention_mask"], own["attention_mask"])
+    assert torch.equal(last_logits(vlm(inputs)), last_logits(expected))
+    said = vlm.model.generate(**own, max_new_tokens=8, do_sample=False)
+    assert torch.equal(vlm.generate(inputs, max_new_tokens=8, do_sample=False), said)
+    assert torch.equal(vlm.model.generate(**inputs, max_new_tokens=8, do_sample=False), said)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("where", ["after", "before"])
+def test_with_fewer_tokens_alone_is_as_in_a_batch_and_a_cache_changes_nothing(vlm, where):
+    if where not in vlm.family.where:
+        pytest.skip("not before the tower")
+
+    def said(images, questions, **more):
+        inputs = vlm.prepare(images, questions, budget=9, where=where, relevance="information")
+        count = int((inputs["input_ids"] == vlm.family.image_token).sum())
+        assert count == 9 * sum(map(len, images))
+        out = vlm.generate(inputs, max_new_tokens=6, do_sample=False, **more)
+        return out[:, inputs["input_ids"].shape[1] :], last_logits(vlm(inputs))
+
+    together, logits = said(PICTURES, QUESTIONS)
+    again, _ = said(PICTURES, QUESTIONS, use_cache=False)
+    assert torch.equal(together, again)
+    for i in range(2):
+        alone, single = said(PICTURES[i : i + 1], QUESTIONS[i : i + 1])
+        assert torch.equal(alone[0], together[i])
+        torch.testing.assert_close(single[0], logits[i], rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_dropped_tokens_are_as_if_nobody_saw_them(vlm):
+    """Against the whole sequence with the dropped keys masked."""
+    images, questions = PICTURES[:1], QUESTIONS[:1]
+    inputs = vlm.prepare(images, questions, 9, "after", "grid", "information")
+    own = stock(vlm, images, questions)
+    full = vlm.prepare(images, questions, 10_000, "after", scout=False)
+    ids = own["input_ids"][0]
+    kept = torch.ones_like(ids, dtype=torch.bool)
+    at = (ids == vlm.family.image_token).nonzero()[:, 0]
+    view = vlm._viewed(images[0][0], hm.Eye("grid", "information", 9, cell=vlm.family.cell), questions[0])
+    column, row = (view.selection.boxes[0, :, :2] // vlm.family.cell).unbind(1)
+    kept[at] = False
+    kept[at[row * view.grid[1] + column]] = True
+    assert int(kept.sum()) == int(inputs["attention_mask"].sum())
+    length = len(ids)
+    seen = torch.ones(length, length, dtype=torch.bool).tril() & kept
+    seen |= torch.eye(length, dtype=torch.bool)
+    bias = torch.where(seen, 0.0, torch.finfo(torch.float32).min)[None, None]
+    expected = vlm({**full, "attention_mask": bias})
+    torch.testing.assert_close(last_logits(vlm(inputs)), last_logits(expected), rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_before_the_tower_all_blocks_of_level_0_are_what_the_tower_always_makes(vlm):
+    if "before" not in vlm.family.where:
+        pytest.skip("not before the tower")
+    pictures = [group[0] for group in PICTURES]
+    views = []
+    for image in pictures:
+        pixels = vlm.family.view(image)
+        scene = Scene(pixels[None], CellTree(*pixels.shape[1:], vlm.family.cell))
+        count = scene.tree.shapes[0][0] * scene.tree.shapes[0][1]
+        every = hm.allocate("grid", scene.tree, torch.ones(1, scene.tree.size), count)
+        views.append(View(scene, every.in_rows()))
+    seen, expected = vlm.family.look(views), vlm.family.encode(pictures)
+    for ours, theirs in zip(seen.features, expected.features, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+    for ours, theirs in zip(chain(*seen.deeper), chain(*expected.deeper), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+    if vlm.model.config.model_type != "qwen2_5_vl":  # its windows go by place, so order within them is its own
+        mixed = [View(view.scene, view.selection.take(torch.arange(view.count).flip(0)[None])) for view in views]
+        for ours, theirs in zip(vlm.family.look(mixed).features, expected.features, strict=True):
+            torch.testing.assert_close(ours, theirs.flip(0), rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_the_model_is_as_it_was(vlm):
+    state, config = copy.deepcopy(vlm.model.state_dict()), vlm.model.config.to_dict()
+    names = {name: set(vars(module)) - {"rope_deltas"} for name, module in vlm.model.named_modules()}
+    hooks = [len(module._forward_hooks) for module in vlm.model.modules()]
+    for where in vlm.family.where:
+        vlm.generate(vlm.prepare(PICTURES[:1], QUESTIONS[:1], 9, where, relevance="information"), max_new_tokens=2)
+    assert vlm.model.config.to_dict() == config
+    assert {name: set(vars(module)) - {"rope_deltas"} for name, module in vlm.model.named_modules()} == names
+    assert [len(module._forward_hooks) for module in vlm.model.modules()] == hooks
+    assert all(torch.equal(value, state[name]) for name, value in vlm.model.state_dict().items())
+
+
+def test_what_cannot_be_is_said_in_a_sentence(vlm):
+    with pytest.raises(InputError, match="where must be one of"):
+        vlm.prepare(PICTURES, QUESTIONS, where="beside")
+    with pytest.raises(InputError, match="budget"):
+        vlm.prepare(PICTURES, QUESTIONS, budget=0)
+    with pytest.raises(InputError, match="2 questions but 1"):
+        vlm.prepare(PICTURES, QUESTIONS[:1])
+    with pytest.raises(InputError, match="no adapter for models of type 'mystery'"):
+        other = copy.copy(vlm.model.config)
+        other.model_type = "mystery"
+        hm.adapters.wrap(type("Model", (), {"config": other})(), vlm.processor)
+    message = [{"role": "user", "content": [{"type": "image"}, {"type": "image"}, {"type": "text", "text": "And?"}]}]
+    with pytest.raises(InputError, match="more placeholders than there are images"):
+        vlm.prepare([PICTURES[0]], [message], relevance="information")
