@@ -14,11 +14,23 @@ from typing import Any
 from homunculus.adapters.base import VLM, Family
 from homunculus.adapters.llava import Llava
 from homunculus.adapters.qwen import Qwen2, Qwen3, Qwen25
+from homunculus.adapters.tiled import Gemma3, Idefics3, InternVL, LlavaNext
 from homunculus.errors import InputError
 
 __all__ = ["VLM", "Family", "list_families", "wrap"]
 
-FAMILIES: dict[str, type[Family]] = {"qwen3_vl": Qwen3, "qwen2_5_vl": Qwen25, "qwen2_vl": Qwen2, "llava": Llava}
+FAMILIES: dict[str, type[Family]] = {
+    "qwen3_vl": Qwen3,
+    "qwen2_5_vl": Qwen25,
+    "qwen2_vl": Qwen2,
+    "llava": Llava,
+    "llava_next": LlavaNext,
+    "llava_onevision": LlavaNext,
+    "internvl": InternVL,
+    "smolvlm": Idefics3,
+    "idefics3": Idefics3,
+    "gemma3": Gemma3,
+}
 
 
 def list_families() -> list[str]:

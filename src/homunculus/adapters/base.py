@@ -21,7 +21,6 @@ from homunculus.errors import InputError, whole_number
 from homunculus.eye import Eye
 from homunculus.relevance import Scene
 
-WHERE = ("before", "after")
 Messages = Sequence[dict[str, Any]]
 
 
@@ -62,15 +61,26 @@ class View:
         return self.selection.mask.shape[1]
 
 
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What a model is to be shown: ids of the texts, what stands in the place of each image, and what is seen there."""
+
+    rows: list[list[int]]
+    units: list[Unit]
+    seen: Encoded
+
+
 class Family(ABC):
     """How models of one kind take images. One object serves one model.
 
     Attributes:
         where: at which places tokens can be chosen.
+        rule: the allocator that is used unless told.
         guard: see `laid_out`.
     """
 
     where: tuple[str, ...] = ("after",)
+    rule = "foveated"
     guard = True
 
     def __init__(self, model: Any, processor: Any) -> None:
@@ -83,7 +93,8 @@ class Family(ABC):
                 f"a processor with tokenizer and image processor is needed, got {type(processor).__name__}"
             )
         token = getattr(processor, "image_token", None)
-        if token is None or self.tokenizer.convert_tokens_to_ids(token) != self.image_token:
+        known = {getattr(owner, "image_token_id", None) for owner in (processor, self.tokenizer)}
+        if token is None or self.image_token not in {*known, self.tokenizer.convert_tokens_to_ids(token)}:
             raise InputError(
                 f"the processor is that of another model: its image token {token!r} is not token {self.image_token}"
             )
@@ -92,7 +103,34 @@ class Family(ABC):
     @property
     @abstractmethod
     def cell(self) -> int:
-        """Pixels of the side of what becomes one token."""
+        """Pixels of the side of a cell of level 0."""
+
+    @abstractmethod
+    def show(
+        self,
+        texts: Sequence[str],
+        asked: Sequence[str],
+        pictures: Sequence[Sequence[Image.Image]],
+        eye: Eye,
+        where: str,
+        whole: bool,
+    ) -> Shown:
+        """Look at each text's pictures for what is asked there, and choose."""
+
+    @abstractmethod
+    def output(self, seen: Encoded) -> Any:
+        """Features as the model wants to be given them."""
+
+    def check(self, allocator: str) -> None:  # noqa: B027 most can take any
+        """Refuse a rule that cannot choose here."""
+
+    def finish(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The last touch to inputs."""
+        return inputs
+
+
+class Gridded(Family):
+    """Models that show an image as one grid of tokens: all rules can choose, from a pyramid on the same pixels."""
 
     @abstractmethod
     def view(self, image: Image.Image) -> Tensor:
@@ -110,19 +148,41 @@ class Family(ABC):
     def places(self, view: View, whole: bool) -> tuple[Tensor, int]:
         """Positions of the kept tokens, see `Unit`, and how many positions the image takes."""
 
-    @abstractmethod
-    def output(self, seen: Encoded) -> Any:
-        """Features as the model wants to be given them."""
+    def show(
+        self,
+        texts: Sequence[str],
+        asked: Sequence[str],
+        pictures: Sequence[Sequence[Image.Image]],
+        eye: Eye,
+        where: str,
+        whole: bool,
+    ) -> Shown:
+        """One placeholder a picture is written; what it stands for is made from the chosen cells."""
+        each = [(picture, question) for group, question in zip(pictures, asked, strict=True) for picture in group]
+        views = [self._viewed(picture, eye, question) for picture, question in each]
+        if where == "before" and not all(view.whole for view in views):
+            seen = self.look(views)
+        else:
+            picks = [self.pooled(view) for view in views]
+            seen = self.encode([picture for picture, _ in each]).taken(lambda i, x: picks[i](x))
+        units = [Unit(1, size, places) for places, size in (self.places(view, whole) for view in views)]
+        return Shown(self.tokenizer(list(texts))["input_ids"], units, seen)
 
-    def finish(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The last touch to inputs."""
-        return inputs
+    def _viewed(self, picture: Image.Image, eye: Eye, question: str) -> View:
+        """An image with the cells chosen for a question."""
+        pixels = self.view(picture).to(self.model.device)
+        scene = Scene(pixels[None], CellTree(pixels.shape[1], pixels.shape[2], self.cell))
+        rows, columns = scene.tree.shapes[0]
+        if eye.budget >= rows * columns:  # all of the finest, as the model always has it
+            even = torch.ones(1, scene.tree.size, device=pixels.device)
+            return View(scene, allocate("grid", scene.tree, even, rows * columns).in_rows())
+        return View(scene, eye.look_at(scene, question).selection.in_rows())
 
     def normalised(self, pixels: Tensor) -> Tensor:
         """Pixels uint8 [..., 3, h, w] in the colours that the model knows."""
         own = self.processor.image_processor
         mean, std = (torch.tensor(x, device=pixels.device).view(3, 1, 1) for x in (own.image_mean, own.image_std))
-        return (pixels * own.rescale_factor - mean) / std
+        return ((pixels.double() * own.rescale_factor).float() - mean) / std  # to the bit as processors do it
 
     def pooled(self, view: View) -> Any:
         """Takes an image's features [N, width] to those of its chosen cells: a coarse cell is the mean of fine ones."""
@@ -156,8 +216,8 @@ class VLM:
         images: Sequence[Any],
         questions: Sequence[str | Messages],
         budget: int = 273,
-        where: str = "before",
-        allocator: str = "foveated",
+        where: str = "",
+        allocator: str = "",
         relevance: str = "query",
         whole: bool = False,
         scout: Any = True,
@@ -169,33 +229,36 @@ class VLM:
             images: for each question an image (path, PIL, tensor) or several.
             questions: texts, or conversations as chat templates take them, with {"type": "image"} where the images are.
             budget: tokens of each image; with as many as it has, or more, the model sees what it always sees.
-            where: "before" the vision tower, which then works on the chosen cells only, or "after" it.
+            where: "before" the vision tower, which then works on the chosen cells only, or "after" it; before where the
+                family can, unless told.
             allocator, relevance, options: how to choose, see `homunculus.Eye`.
             whole: positions of coarse cells in whole numbers, for models or engines that take no fractions.
         """
-        if where not in WHERE or where not in self.family.where:
+        where, allocator = where or self.family.where[0], allocator or self.family.rule
+        if where not in self.family.where:
             known = ", ".join(map(repr, self.family.where))
             raise InputError(f"where must be one of {known} for {self.model.config.model_type} models, got {where!r}")
         whole_number("budget", budget, 1)
         groups = [list(group) if isinstance(group, (list, tuple)) else [group] for group in images]
         if len(groups) != len(questions):
             raise InputError(f"there are images for {len(groups)} questions but {len(questions)} questions")
+        self.family.check(allocator)
         eye = Eye(allocator, relevance, budget, cell=self.family.cell, scout=scout, **options)
         texts = [self._text(question, len(group)) for question, group in zip(questions, groups, strict=True)]
+        for text, group in zip(texts, groups, strict=True):
+            if text.count(self.family.placeholder) != len(group):
+                there = text.count(self.family.placeholder)
+                raise InputError(
+                    f"a text has {there} placeholders for images, but {len(group)} images are given for it"
+                )
         asked = [_last(question) for question in questions]
         pictures = [[_opened(image) for image in group] for group in groups]
-        views = [
-            self._viewed(picture, eye, question)
-            for group, question in zip(pictures, asked, strict=True)
-            for picture in group
-        ]
-        if where == "before" and not all(view.whole for view in views):
-            seen = self.family.look(views)
-        else:
-            seen = self.family.encode([picture for group in pictures for picture in group])
-            picks = [self.family.pooled(view) for view in views]
-            seen = seen.taken(lambda i, x: picks[i](x))
-        return self._inputs(texts, views, seen, whole)
+        shown = self.family.show(texts, asked, pictures, eye, where, whole)
+        pad = self.family.tokenizer.pad_token_id or 0
+        inputs = laid_out(shown.rows, self.family.image_token, shown.units, pad, self.family.guard)
+        ready: dict[str, Any] = {name: value.to(self.model.device) for name, value in inputs.items()}
+        ready["mm_encoder_outputs"] = {"image": self.family.output(shown.seen)}
+        return self.family.finish(ready)
 
     def generate(self, inputs: dict[str, Any], **how: Any) -> Tensor:
         """`model.generate`, also where the installed transformers does not take encoded images yet."""
@@ -206,26 +269,6 @@ class VLM:
         """`model.forward`, likewise."""
         with self._injected(inputs) as ready:
             return self.model(**ready, **how)
-
-    def _viewed(self, picture: Image.Image, eye: Eye, question: str) -> View:
-        """An image with the cells chosen for a question."""
-        pixels = self.family.view(picture).to(self.model.device)
-        scene = Scene(pixels[None], CellTree(pixels.shape[1], pixels.shape[2], self.family.cell))
-        rows, columns = scene.tree.shapes[0]
-        if eye.budget >= rows * columns:  # all of the finest, as the model always has it
-            even = torch.ones(1, scene.tree.size, device=pixels.device)
-            return View(scene, allocate("grid", scene.tree, even, rows * columns).in_rows())
-        return View(scene, eye.look_at(scene, question).selection.in_rows())
-
-    def _inputs(self, texts: Sequence[str], views: Sequence[View], seen: Encoded, whole: bool) -> dict[str, Any]:
-        found = [self.family.places(view, whole) for view in views]
-        units = [Unit(1, size, places) for places, size in found]
-        rows = self.family.tokenizer(list(texts))["input_ids"]
-        pad = self.family.tokenizer.pad_token_id or 0
-        inputs = laid_out(rows, self.family.image_token, units, pad, self.family.guard)
-        ready: dict[str, Any] = {name: value.to(self.model.device) for name, value in inputs.items()}
-        ready["mm_encoder_outputs"] = {"image": self.family.output(seen)}
-        return self.family.finish(ready)
 
     def _text(self, question: str | Messages, count: int) -> str:
         """A question about images as the model is asked it, one placeholder for each image."""

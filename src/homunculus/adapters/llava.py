@@ -12,11 +12,11 @@ from PIL import Image
 from torch import Tensor
 
 from homunculus import tokens
-from homunculus.adapters.base import Encoded, Family, View
+from homunculus.adapters.base import Encoded, Gridded, View
 from homunculus.errors import InputError
 
 
-class Llava(Family):
+class Llava(Gridded):
     """Tokens are patches of the tower."""
 
     where = ("before", "after")

@@ -11,11 +11,11 @@ from PIL import Image
 from torch import Tensor
 
 from homunculus import positions, tokens
-from homunculus.adapters.base import Encoded, Family, View
+from homunculus.adapters.base import Encoded, Gridded, View
 from homunculus.errors import InputError
 
 
-class Qwen(Family):
+class Qwen(Gridded):
     """Tokens are blocks of merge x merge patches."""
 
     where = ("before", "after")
