@@ -20,7 +20,10 @@ BEFORE = [name for name in FAMILIES if "before" in hm.adapters.FAMILIES[name].wh
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def vlm(request, tmp_path_factory):
-    return hm.adapters.wrap(*tiny(request.param, tmp_path_factory.mktemp(request.param) / "model"))
+    try:
+        return hm.adapters.wrap(*tiny(request.param, tmp_path_factory.mktemp(request.param) / "model"))
+    except ImportError as error:  # some older image processors are there with torchvision only
+        pytest.skip(str(error).strip().splitlines()[0])
 
 
 def picture(width: int, height: int, seed: int = 0) -> Image.Image:
@@ -55,7 +58,8 @@ def test_with_all_tokens_the_model_says_what_it_always_says(vlm):
     assert torch.equal(last_logits(vlm(inputs)), last_logits(expected))
     said = vlm.model.generate(**own, max_new_tokens=8, do_sample=False)
     assert torch.equal(vlm.generate(inputs, max_new_tokens=8, do_sample=False), said)
-    assert torch.equal(vlm.model.generate(**inputs, max_new_tokens=8, do_sample=False), said)
+    if vlm.takes_features:  # as from transformers 5.18
+        assert torch.equal(vlm.model.generate(**inputs, max_new_tokens=8, do_sample=False), said)
 
 
 @torch.no_grad()

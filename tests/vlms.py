@@ -13,7 +13,6 @@ import torch
 import transformers
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
-    AutoImageProcessor,
     AutoModelForImageTextToText,
     AutoProcessor,
     AutoTokenizer,
@@ -57,7 +56,8 @@ def processor_from(folder: Path) -> ProcessorMixin:
     kind = getattr(transformers, settings["processor_class"])
     if "video_processor" not in kind.get_attributes():
         return AutoProcessor.from_pretrained(folder)
-    parts = [AutoImageProcessor.from_pretrained(folder), AutoTokenizer.from_pretrained(folder), None]
+    images = getattr(transformers, settings["image_processor"]["image_processor_type"])
+    parts = [images.from_pretrained(folder), AutoTokenizer.from_pretrained(folder), None]
     return without_videos(kind).from_args_and_dict(parts, settings)
 
 
@@ -100,19 +100,21 @@ def text_of(tokenizer: Any, **more: Any) -> dict[str, Any]:
     return TEXT | {"vocab_size": len(tokenizer)} | {name: getattr(tokenizer, name) for name in names} | more
 
 
-def save(kind: type[PreTrainedModel], config: Any, processor: ProcessorMixin, folder: Path) -> Path:
+def save(kind: type[PreTrainedModel], config: Any, processor: ProcessorMixin, folder: Path, seed: int = 0) -> Path:
     """A model whose logits depend on every part of it and on the image, and which answers in printable letters."""
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     model = kind(config)
-    loud = getattr(model.get_input_embeddings(), "scalar_embed_scale", 1.0)  # Gemma 3 multiplies what it looks up
+    table = 0.02 if config.tie_word_embeddings else 1.0  # tied, a token with a loud row would follow itself for ever
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.ndim == 1 and name.endswith("bias"):
                 torch.nn.init.normal_(weight, std=0.1)
+            elif "q_norm" in name or "k_norm" in name:
+                weight += 1  # sharper attention
             elif weight.ndim > 1 and "embed" in name and "patch_embed" not in name:  # of tokens and of places
-                torch.nn.init.normal_(weight, std=0.5 / loud)
+                torch.nn.init.normal_(weight, std=table if "embed_tokens" in name else 0.5)
             elif weight.ndim > 1:  # pixels of a patch are much alike and add up
-                torch.nn.init.normal_(weight, std=(2.0 if weight.ndim == 2 else 0.5) * weight[0].numel() ** -0.5)
+                torch.nn.init.normal_(weight, std=(1.5 if weight.ndim == 2 else 0.5) * weight[0].numel() ** -0.5)
         printable = [processor.tokenizer.convert_tokens_to_ids(chr(code)) for code in range(33, 127)]
         silent = torch.ones(len(processor.tokenizer), dtype=torch.bool)
         silent[printable] = False

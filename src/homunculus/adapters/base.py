@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -104,6 +105,11 @@ class Family(ABC):
     @abstractmethod
     def cell(self) -> int:
         """Pixels of the side of a cell of level 0."""
+
+    @property
+    def takes_features(self) -> bool:
+        """Whether the installed transformers lets models take encoded images, as from 5.18."""
+        return "mm_encoder_outputs" in inspect.signature(self.model.forward).parameters
 
     @abstractmethod
     def show(
@@ -279,18 +285,23 @@ class VLM:
             raise InputError("the processor has no chat template; set processor.chat_template to that of the model")
         return str(self.processor.apply_chat_template(list(question), add_generation_prompt=True, tokenize=False))
 
+    @property
+    def takes_features(self) -> bool:
+        """Whether the model itself takes `prepare`'s inputs; else use `generate` and the call of this object."""
+        return self.family.takes_features
+
     @contextmanager
     def _injected(self, inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Inputs that the installed transformers can take; before 5.18 the model is lent its features meanwhile."""
         ready = dict(inputs)
         seen = dict(ready.pop("mm_encoder_outputs"))
-        if self.model._supports_mm_encoder_outputs() if hasattr(self.model, "_supports_mm_encoder_outputs") else False:
+        if self.takes_features:
             yield ready | {"mm_encoder_outputs": seen}  # a copy: generate adds to it
             return
         base = self.family.base
         base.get_image_features = lambda *_, **__: seen["image"]  # on the object: hides the method of its class
         try:
-            yield ready | {"pixel_values": torch.empty(0, device=self.model.device, dtype=self.model.dtype)}
+            yield ready | {"pixel_values": torch.zeros(1, device=self.model.device, dtype=self.model.dtype)}
         finally:
             del base.get_image_features
 

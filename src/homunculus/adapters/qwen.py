@@ -62,14 +62,13 @@ class Qwen(Gridded):
         return Encoded(list(parts[0]), [list(layer) for layer in parts[1:]], seen)
 
     def output(self, seen: Encoded) -> Any:
-        """Features split by image; those of deeper layers joined as the model had them."""
+        """Features split by image; those of deeper layers joined where the model wants them so."""
         output = copy.copy(seen.output)
         output.pooler_output = tuple(seen.features)
         if seen.deeper:
-            joined = torch.is_tensor(output.deepstack_features[0]) and not hasattr(
-                self.model, "_supports_mm_encoder_outputs"
-            )
-            output.deepstack_features = [torch.cat(layer) if joined else tuple(layer) for layer in seen.deeper]
+            output.deepstack_features = [
+                tuple(layer) if self.takes_features else torch.cat(layer) for layer in seen.deeper
+            ]
         return output
 
     def look(self, views: Sequence[View]) -> Encoded:
