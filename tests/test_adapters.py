@@ -141,7 +141,7 @@ def test_the_model_is_as_it_was(vlm):
     state, config = copy.deepcopy(vlm.model.state_dict()), vlm.model.config.to_dict()
     names = {name: set(vars(module)) - {"rope_deltas"} for name, module in vlm.model.named_modules()}
     hooks = [len(module._forward_hooks) for module in vlm.model.modules()]
-    for where in vlm.family.where:
+    for where in vlm.family.where:  # crops too
         vlm.generate(vlm.prepare(PICTURES[:1], QUESTIONS[:1], 9, where, relevance="information"), max_new_tokens=2)
     assert vlm.model.config.to_dict() == config
     assert {name: set(vars(module)) - {"rope_deltas"} for name, module in vlm.model.named_modules()} == names
@@ -163,3 +163,74 @@ def test_what_cannot_be_is_said_in_a_sentence(vlm):
     message = [{"role": "user", "content": [{"type": "image"}, {"type": "image"}, {"type": "text", "text": "And?"}]}]
     with pytest.raises(InputError, match="2 placeholders for images, but 1"):
         vlm.prepare([PICTURES[0]], [message], relevance="information")
+
+
+@torch.no_grad()
+def test_crops_are_ordinary_images_within_the_budget(vlm):
+    if "crops" not in vlm.family.where:
+        with pytest.raises(InputError, match="where must be one of"):
+            vlm.prepare(PICTURES, QUESTIONS, where="crops")
+        return
+    images = [[picture(448, 320)], [picture(320, 512, 1)]]
+    inputs = vlm.prepare(images, QUESTIONS, budget=40, where="crops", relevance="information")
+    counts = (inputs["input_ids"] == vlm.family.image_token).sum(1)
+    assert (counts <= 40).all() and (counts > 25).all()
+    assert torch.equal(vlm.generate(inputs, max_new_tokens=3), vlm.model.generate(**inputs, max_new_tokens=3))
+    with pytest.raises(InputError, match="plain texts"):
+        talk = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "And?"}]}]
+        vlm.prepare(images[:1], [talk], where="crops", relevance="information")
+
+
+@torch.no_grad()
+def test_a_second_turn_on_the_kept_cache_is_the_same_as_recomputed(vlm):
+    images, budget = PICTURES[:1], 9
+    first = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What is it?"}]}]
+    more = [{"role": "assistant", "content": "A form"}, {"role": "user", "content": "And where?"}]
+    how = {"budget": budget, "where": "after", "allocator": "grid", "relevance": "information"}
+    whole = vlm.prepare(images, [[*first, *more]], **how)
+    length = vlm.prepare(images, [first], **how)["input_ids"].shape[1] - 4
+    expected = vlm(whole, use_cache=True)
+    begun = {name: value[..., :length] for name, value in whole.items() if name != "mm_encoder_outputs"}
+    kept = vlm(begun | {"mm_encoder_outputs": whole["mm_encoder_outputs"]}, use_cache=True).past_key_values
+    rest = {
+        name: value[..., length:]
+        for name, value in whole.items()
+        if name not in ("mm_encoder_outputs", "attention_mask")
+    }
+    again = vlm.model(**rest, attention_mask=whole["attention_mask"], past_key_values=kept, use_cache=True)
+    torch.testing.assert_close(last_logits(again), last_logits(expected), rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_tokens_of_tiles_are_where_they_are_said_to_be(vlm):
+    """Noise in the part of the image that a token shows changes that token most, or one that it shares it with."""
+    if not hasattr(vlm.family, "pieces"):
+        pytest.skip("no tiles")
+    image = picture(240, 160)
+    text = [vlm._text("What?", 1)]
+
+    def features(shown):
+        own = vlm.processor(text=text, images=[[shown]], return_tensors="pt", padding=True)
+        rows = [ids.tolist() for ids in own["input_ids"]]
+        return vlm.family._encoded(own, vlm.family.counts(rows, [[shown]])).features[0]
+
+    before = features(image)
+    pieces = vlm.family.pieces(image, len(before))
+    boxes = torch.cat([piece.boxes() for piece in pieces])
+    assert len(boxes) == len(before)
+    lots = torch.Generator().manual_seed(3)
+    right = total = 0
+    for i in torch.randperm(len(boxes), generator=lots)[:16].tolist():
+        if boxes[i].isnan().any():
+            continue
+        x0, y0, x1, y1 = (boxes[i] * torch.tensor([240, 160, 240, 160])).round().int().tolist()
+        noise = (torch.rand(max(1, y1 - y0), max(1, x1 - x0), 3, generator=lots) * 255).byte().numpy()
+        changed = image.copy()
+        changed.paste(Image.fromarray(noise), (x0, y0))
+        most = int((features(changed) - before).norm(dim=1).argmax())
+        reach = (boxes[i, 2:] - boxes[i, :2]) / 2  # where tiles are scaled down, a token shows some of its neighbours'
+        low = torch.maximum(boxes[most, :2], boxes[i, :2] - reach)
+        high = torch.minimum(boxes[most, 2:], boxes[i, 2:] + reach)
+        right += bool((high > low).all())
+        total += 1
+    assert right >= 0.7 * total > 0

@@ -1,4 +1,4 @@
-"""The command line: `homunculus look`, `homunculus ask`, `homunculus allocators`, `homunculus train`.
+"""The command line: `homunculus look`, `view`, `ask`, `allocators`, `train`.
 
 Colours and progress on a terminal, plain text when piped; exit code 0 only when all went well, 2 for wrong input.
 """
@@ -146,6 +146,44 @@ def look(
             _complain(error if image in str(error) or len(images) == 1 else f"{image}: {error}")
     if failed:
         raise typer.Exit(2)
+
+
+@app.command()
+def view(
+    image: Annotated[str, typer.Argument(help="PNG, JPEG, WebP, TIFF or PDF.")],
+    question: Annotated[str, typer.Argument(help="What will be asked.")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the images.")],
+    relevance: Matters = "query",
+    budget: Budget = 273,
+    cell: Annotated[int, typer.Option(help="Side of a token in pixels.")] = 32,
+    dpi: Dpi = 144,
+    page: Page = 0,
+    max_pixels: Pixels = MAX_PIXELS,
+) -> None:
+    """Make a view for any model: a small copy of the image, and pieces in full resolution where the question looks.
+
+    [dim]homunculus view page.png "What is the total?" --budget 273 --out view/[/dim]
+
+    Send the images in the order of their names with the question. Told is what they cost with common models.
+    """
+    from PIL import Image
+
+    from homunculus.adapters.crops import COSTS, cost, crops
+    from homunculus.image import load
+
+    pixels = load(image, page=page, dpi=dpi, max_pixels=max_pixels)
+    found = crops(
+        Image.fromarray(pixels.permute(1, 2, 0).numpy()), question, budget, Eye(relevance=relevance, cell=cell)
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    for n, crop in enumerate(found):
+        file = folder / (f"{n}-piece.png" if n else "0-whole.png")
+        with replacing(file) as unfinished:
+            crop.image.save(unfinished, format="PNG")
+        out.print(f"{file}: {crop.image.width} x {crop.image.height}, {crop.tokens} tokens, of {list(crop.box)}")
+    sizes, whole = [crop.image.size for crop in found], (pixels.shape[2], pixels.shape[1])
+    for name in COSTS:
+        out.print(f"{name}: {cost(name, sizes)} tokens; the image itself {cost(name, [whole])}")
 
 
 @app.command(hidden=True)  # until trained weights of the bridge are shipped

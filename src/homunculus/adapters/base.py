@@ -15,6 +15,7 @@ from PIL import Image
 from torch import Tensor
 
 from homunculus import image as images
+from homunculus.adapters.crops import crops
 from homunculus.adapters.layout import Unit, laid_out
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
@@ -127,6 +128,10 @@ class Family(ABC):
     def output(self, seen: Encoded) -> Any:
         """Features as the model wants to be given them."""
 
+    def as_it_is(self) -> dict[str, Any]:
+        """What the processor is told so that it does not enlarge small images."""
+        return {}
+
     def check(self, allocator: str) -> None:  # noqa: B027 most can take any
         """Refuse a rule that cannot choose here."""
 
@@ -235,8 +240,8 @@ class VLM:
             images: for each question an image (path, PIL, tensor) or several.
             questions: texts, or conversations as chat templates take them, with {"type": "image"} where the images are.
             budget: tokens of each image; with as many as it has, or more, the model sees what it always sees.
-            where: "before" the vision tower, which then works on the chosen cells only, or "after" it; before where the
-                family can, unless told.
+            where: "before" the vision tower, which then works on the chosen cells only, or "after" it, or "crops": a
+                small copy and pieces in full resolution as ordinary images. The first that the family can, unless told.
             allocator, relevance, options: how to choose, see `homunculus.Eye`.
             whole: positions of coarse cells in whole numbers, for models or engines that take no fractions.
         """
@@ -259,12 +264,29 @@ class VLM:
                 )
         asked = [_last(question) for question in questions]
         pictures = [[_opened(image) for image in group] for group in groups]
+        if where == "crops":
+            return self._cropped(questions, pictures, eye)
         shown = self.family.show(texts, asked, pictures, eye, where, whole)
         pad = self.family.tokenizer.pad_token_id or 0
         inputs = laid_out(shown.rows, self.family.image_token, shown.units, pad, self.family.guard)
         ready: dict[str, Any] = {name: value.to(self.model.device) for name, value in inputs.items()}
         ready["mm_encoder_outputs"] = {"image": self.family.output(shown.seen)}
         return self.family.finish(ready)
+
+    def _cropped(
+        self, questions: Sequence[str | Messages], pictures: Sequence[Sequence[Image.Image]], eye: Eye
+    ) -> dict[str, Any]:
+        """Ordinary inputs, with the pieces of each picture in its place."""
+        texts, groups = [], []
+        for question, group in zip(questions, pictures, strict=True):
+            if not isinstance(question, str):
+                raise InputError("where='crops' takes questions as plain texts, not conversations")
+            groups.append([crop.image for picture in group for crop in crops(picture, question, eye.budget, eye)])
+            texts.append(self._text(question, len(groups[-1])))
+        made = self.processor(
+            text=texts, images=groups, padding=True, padding_side="left", return_tensors="pt", **self.family.as_it_is()
+        )
+        return dict(made.to(self.model.device))
 
     def generate(self, inputs: dict[str, Any], **how: Any) -> Tensor:
         """`model.generate`, also where the installed transformers does not take encoded images yet."""
@@ -294,6 +316,9 @@ class VLM:
     def _injected(self, inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Inputs that the installed transformers can take; before 5.18 the model is lent its features meanwhile."""
         ready = dict(inputs)
+        if "mm_encoder_outputs" not in ready:
+            yield ready
+            return
         seen = dict(ready.pop("mm_encoder_outputs"))
         if self.takes_features:
             yield ready | {"mm_encoder_outputs": seen}  # a copy: generate adds to it

@@ -18,7 +18,7 @@ from homunculus.errors import InputError
 class Qwen(Gridded):
     """Tokens are blocks of merge x merge patches."""
 
-    where = ("before", "after")
+    where = ("before", "after", "crops")
     guard = False  # the first of four rows of positions has no gaps
 
     def __init__(self, model: Any, processor: Any) -> None:
@@ -48,6 +48,11 @@ class Qwen(Gridded):
         m, p = self.merge, self.patch
         x = patches.view(rows // m, columns // m, m, m, 3, -1, p, p)[:, :, :, :, :, 0]
         return x.permute(4, 0, 2, 5, 1, 3, 6).reshape(3, rows * p, columns * p)
+
+    def as_it_is(self) -> dict[str, Any]:
+        """Images of a single block may stay so."""
+        most = self.processor.image_processor.size["longest_edge"]
+        return {"images_kwargs": {"size": {"shortest_edge": self.cell**2, "longest_edge": most}}}
 
     def encode(self, images: Sequence[Image.Image]) -> Encoded:
         """All tokens of images."""
