@@ -100,7 +100,8 @@ def test_dropped_tokens_are_as_if_nobody_saw_them(vlm):
         kept[inputs["position_ids"][0][inputs["attention_mask"][0].bool()]] = True
     else:
         at = (ids == vlm.family.image_token).nonzero()[:, 0]
-        view = vlm.family._viewed(images[0][0], hm.Eye("grid", "information", 9, cell=vlm.family.cell), questions[0])
+        eye = hm.Eye("grid", "information", 9, cell=vlm.family.cell)
+        (view,) = vlm.family._viewed(images[0], questions, eye)
         column, row = (view.selection.boxes[0, :, :2] // vlm.family.cell).unbind(1)
         kept[at] = False
         kept[at[row * view.grid[1] + column]] = True
@@ -234,3 +235,33 @@ def test_tokens_of_tiles_are_where_they_are_said_to_be(vlm):
         right += bool((high > low).all())
         total += 1
     assert right >= 0.7 * total > 0
+
+
+@pytest.mark.parametrize("size", [(160, 96), (97, 201), (33, 300), (20, 20), (1200, 700), (310, 299)])
+def test_an_image_is_viewed_in_the_pixels_that_the_processor_makes(vlm, size):
+    if not vlm.model.config.model_type.startswith("qwen"):
+        pytest.skip("others ask their processor")
+    image = picture(*size)
+    own = vlm.processor.image_processor(images=[image], do_rescale=False, do_normalize=False, return_tensors="pt")
+    _, rows, columns = own["image_grid_thw"][0].tolist()
+    m, p = vlm.family.merge, vlm.family.patch
+    blocks = own["pixel_values"].view(rows // m, columns // m, m, m, 3, -1, p, p)[:, :, :, :, :, 0]
+    expected = blocks.permute(4, 0, 2, 5, 1, 3, 6).reshape(3, rows * p, columns * p)
+    assert torch.equal(vlm.family.view(image).float(), expected)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("relevance", ["information", "query"])
+def test_images_of_one_size_looked_at_together_are_as_one_by_one(vlm, relevance, monkeypatch):
+    if "before" not in vlm.family.where:
+        pytest.skip("tiles are looked at one by one")
+    shapes = [(224, 160), (224, 160), (160, 224), (224, 160)]
+    images = [[torch.as_tensor(list(picture(*size, n).tobytes()), dtype=torch.uint8)] for n, size in enumerate(shapes)]
+    images = [[x.view(h, w, 3).permute(2, 0, 1)] for (x,), (w, h) in zip(images, shapes, strict=True)]
+    questions = ["What is at the top?", "And at the bottom left?", "What?", "Where is the total?"]
+    one = vlm.prepare(images, questions, 12, "before", relevance=relevance)
+    monkeypatch.setattr(type(vlm.family), "together", True)
+    two = vlm.prepare(images, questions, 12, "before", relevance=relevance)
+    assert torch.equal(one["position_ids"], two["position_ids"])
+    for a, b in zip(*(x["mm_encoder_outputs"]["image"].pooler_output for x in (one, two)), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)

@@ -246,6 +246,17 @@ class Eye:
             return [self._glances(scene, [q], row, at)[0] for q, row, at in zip(questions, rows, places, strict=True)]
         return self._glances(scene, questions, torch.cat(rows), torch.cat(places))
 
+    def choose(self, scene: Scene, questions: Sequence[str]) -> Selection:
+        """Cells of several images of one size, each for its own question, all at once. [B, K]"""
+        if len(questions) != len(scene.pixels):
+            raise InputError(f"there are {len(scene.pixels)} images but {len(questions)} questions")
+        if ALONE & options_of(self.allocator).keys():
+            raise InputError(f"{self.allocator} chooses for one image at a time; use look")
+        relevance = relevance_of(self.relevance, scene, list(questions), self._scout(questions[0]))
+        places = looking.peak(scene.tree, relevance * query(scene, list(questions)))
+        context = self._context(scene, questions[0])
+        return allocate(self.allocator, scene.tree, relevance, self.budget, places, **context, **self.options)
+
     def _glances(self, scene: Scene, questions: Sequence[str], relevance: Tensor, places: Tensor) -> list[Glance]:
         """Glances at one image: relevance [Q, N], places [Q, F, 2]."""
         context = self._context(scene, questions[0])

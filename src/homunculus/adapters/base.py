@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from homunculus import image as images
+from homunculus import tokens
 from homunculus.adapters.crops import crops
 from homunculus.adapters.layout import Unit, laid_out
 from homunculus.allocators import allocate
@@ -24,6 +26,7 @@ from homunculus.eye import Eye
 from homunculus.relevance import Scene
 
 Messages = Sequence[dict[str, Any]]
+Picture: TypeAlias = "Image.Image | Tensor"  # tensors are uint8 [3, H, W], and stay on their device
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +45,19 @@ class Encoded:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """An image on the pixel grid of a processor, uint8 [3, H, W], and the cells that were chosen of it."""
+    """An image on the pixel grid of a processor, and the cells that were chosen of it, in rows.
+
+    It is one of those of a scene, which were looked at together.
+    """
 
     scene: Scene
-    selection: Selection
+    together: Selection
+    row: int = 0
+
+    @cached_property
+    def selection(self) -> Selection:
+        """Its own cells, as a batch of one."""
+        return self.together.row(self.row)
 
     @property
     def whole(self) -> bool:
@@ -117,7 +129,7 @@ class Family(ABC):
         self,
         texts: Sequence[str],
         asked: Sequence[str],
-        pictures: Sequence[Sequence[Image.Image]],
+        pictures: Sequence[Sequence[Picture]],
         eye: Eye,
         where: str,
         whole: bool,
@@ -143,8 +155,10 @@ class Family(ABC):
 class Gridded(Family):
     """Models that show an image as one grid of tokens: all rules can choose, from a pyramid on the same pixels."""
 
+    together = False  # whether images of one size are looked at together on a CPU too
+
     @abstractmethod
-    def view(self, image: Image.Image) -> Tensor:
+    def view(self, image: Picture) -> Tensor:
         """An image as the processor shows it to the model, before its colours are scaled: uint8 [3, H, W]."""
 
     @abstractmethod
@@ -163,31 +177,56 @@ class Gridded(Family):
         self,
         texts: Sequence[str],
         asked: Sequence[str],
-        pictures: Sequence[Sequence[Image.Image]],
+        pictures: Sequence[Sequence[Picture]],
         eye: Eye,
         where: str,
         whole: bool,
     ) -> Shown:
         """One placeholder a picture is written; what it stands for is made from the chosen cells."""
         each = [(picture, question) for group, question in zip(pictures, asked, strict=True) for picture in group]
-        views = [self._viewed(picture, eye, question) for picture, question in each]
+        views = self._viewed([picture for picture, _ in each], [question for _, question in each], eye)
         if where == "before" and not all(view.whole for view in views):
             seen = self.look(views)
         else:
             picks = [self.pooled(view) for view in views]
-            seen = self.encode([picture for picture, _ in each]).taken(lambda i, x: picks[i](x))
+            seen = self.encode([as_picture(picture) for picture, _ in each]).taken(lambda i, x: picks[i](x))
         units = [Unit(1, size, places) for places, size in (self.places(view, whole) for view in views)]
         return Shown(self.tokenizer(list(texts))["input_ids"], units, seen)
 
-    def _viewed(self, picture: Image.Image, eye: Eye, question: str) -> View:
-        """An image with the cells chosen for a question."""
-        pixels = self.view(picture).to(self.model.device)
-        scene = Scene(pixels[None], CellTree(pixels.shape[1], pixels.shape[2], self.cell))
-        rows, columns = scene.tree.shapes[0]
-        if eye.budget >= rows * columns:  # all of the finest, as the model always has it
-            even = torch.ones(1, scene.tree.size, device=pixels.device)
-            return View(scene, allocate("grid", scene.tree, even, rows * columns).in_rows())
-        return View(scene, eye.look_at(scene, question).selection.in_rows())
+    def _viewed(self, pictures: Sequence[Picture], questions: Sequence[str], eye: Eye) -> list[View]:
+        """Images with the cells chosen for their questions; on a GPU those of one size are looked at together."""
+        pixels = [self.view(picture).to(self.model.device) for picture in pictures]
+        groups: dict[Any, list[int]] = {}
+        for i, image in enumerate(pixels):
+            groups.setdefault(tuple(image.shape) if image.is_cuda or self.together else i, []).append(i)
+        views: dict[int, View] = {}
+        for members in groups.values():
+            first = pixels[members[0]]
+            scene = Scene(
+                torch.stack([pixels[i] for i in members]), CellTree(first.shape[1], first.shape[2], self.cell)
+            )
+            rows, columns = scene.tree.shapes[0]
+            asked = [questions[i] for i in members]
+            if eye.budget >= rows * columns:  # all of the finest, as the model always has it
+                even = torch.ones(len(members), scene.tree.size, device=first.device)
+                chosen = allocate("grid", scene.tree, even, rows * columns)
+            elif len(members) > 1:
+                chosen = eye.choose(scene, asked)
+            else:
+                chosen = eye.look_at(scene, asked[0]).selection
+            chosen = chosen.in_rows()
+            views.update((i, View(scene, chosen, row)) for row, i in enumerate(members))
+        return [views[i] for i in range(len(pixels))]
+
+    def cells(self, views: Sequence[View]) -> list[Tensor]:
+        """The pixels of the chosen cells of each image, in the model's colours: [K, 3, cell, cell]."""
+        made: dict[int, Tensor] = {}
+        for view in views:
+            if view.together.indices is None:
+                raise InputError("rules that leave the tree can only choose after the tower: use where='after'")
+            if id(view.scene) not in made:
+                made[id(view.scene)] = self.normalised(tokens.patches(view.scene.levels, view.together))
+        return [made[id(view.scene)][view.row] for view in views]
 
     def normalised(self, pixels: Tensor) -> Tensor:
         """Pixels uint8 [..., 3, h, w] in the colours that the model knows."""
@@ -274,14 +313,15 @@ class VLM:
         return self.family.finish(ready)
 
     def _cropped(
-        self, questions: Sequence[str | Messages], pictures: Sequence[Sequence[Image.Image]], eye: Eye
+        self, questions: Sequence[str | Messages], pictures: Sequence[Sequence[Picture]], eye: Eye
     ) -> dict[str, Any]:
         """Ordinary inputs, with the pieces of each picture in its place."""
         texts, groups = [], []
         for question, group in zip(questions, pictures, strict=True):
             if not isinstance(question, str):
                 raise InputError("where='crops' takes questions as plain texts, not conversations")
-            groups.append([crop.image for picture in group for crop in crops(picture, question, eye.budget, eye)])
+            shown = [as_picture(picture) for picture in group]
+            groups.append([crop.image for picture in shown for crop in crops(picture, question, eye.budget, eye)])
             texts.append(self._text(question, len(groups[-1])))
         made = self.processor(
             text=texts, images=groups, padding=True, padding_side="left", return_tensors="pt", **self.family.as_it_is()
@@ -331,11 +371,17 @@ class VLM:
             del base.get_image_features
 
 
-def _opened(image: Any) -> Image.Image:
+def _opened(image: Any) -> Picture:
     if isinstance(image, Image.Image):
         return image.convert("RGB")
-    pixels = images.load(image)
-    return Image.fromarray(pixels.permute(1, 2, 0).numpy())
+    if isinstance(image, Tensor) and image.dtype == torch.uint8 and image.ndim == 3 and len(image) == 3:
+        return image
+    return as_picture(images.load(image))
+
+
+def as_picture(image: Picture) -> Image.Image:
+    """An image as PIL has it."""
+    return image if isinstance(image, Image.Image) else Image.fromarray(image.permute(1, 2, 0).cpu().numpy())
 
 
 def _last(question: str | Messages) -> str:

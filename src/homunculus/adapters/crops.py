@@ -97,13 +97,20 @@ def cost(name: str, sizes: Sequence[tuple[int, int]]) -> int:
     return sum(COSTS[name](width, height) for width, height in sizes)
 
 
+def in_blocks(width: int, height: int, side: int, least: int, most: int) -> tuple[int, int]:
+    """The size to which Qwen models bring an image: whole blocks of `side` pixels, and neither too many nor too few."""
+    w, h = (round(n / side) * side for n in (width, height))
+    if w * h > most:
+        scale = math.sqrt(width * height / most)
+        w, h = (max(side, math.floor(n / scale / side) * side) for n in (width, height))
+    elif w * h < least:
+        scale = math.sqrt(least / (width * height))
+        w, h = (math.ceil(n * scale / side) * side for n in (width, height))
+    return w, h
+
+
 def _blocks(width: int, height: int, side: int, least: int, most: int) -> int:
-    """Blocks of so many pixels, after the image is brought between two numbers of pixels (Qwen)."""
-    w, h = (max(side, round(n / side) * side) for n in (width, height))
-    if w * h > most or w * h < least:
-        scale = math.sqrt((most if w * h > most else least) / (width * height))
-        whole = math.floor if w * h > most else math.ceil
-        w, h = (max(side, whole(n * scale / side) * side) for n in (width, height))
+    w, h = in_blocks(width, height, side, least, most)
     return (w // side) * (h // side)
 
 

@@ -11,8 +11,7 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from homunculus import tokens
-from homunculus.adapters.base import Encoded, Gridded, View
+from homunculus.adapters.base import Encoded, Gridded, Picture, View, as_picture
 from homunculus.errors import InputError
 
 
@@ -26,10 +25,10 @@ class Llava(Gridded):
         """Pixels of the side of a patch."""
         return int(self.model.config.vision_config.patch_size)
 
-    def view(self, image: Image.Image) -> Tensor:
+    def view(self, image: Picture) -> Tensor:
         """The image scaled and cut to the square that the tower takes."""
         shown = self.processor.image_processor(
-            images=[image], do_rescale=False, do_normalize=False, return_tensors="pt"
+            images=[as_picture(image)], do_rescale=False, do_normalize=False, return_tensors="pt"
         )
         return shown["pixel_values"][0].round().clamp(0, 255).to(torch.uint8)
 
@@ -52,11 +51,8 @@ class Llava(Gridded):
         """The tower on the chosen patches: what its first layer makes of the image is replaced on the way."""
         embeddings = self._embeddings()
         rows = []
-        for view in views:
-            selection = view.selection
-            if selection.indices is None:
-                raise InputError("rules that leave the tree can only choose after the tower: use where='after'")
-            cells = self.normalised(tokens.patches(view.scene.levels, selection)[0]).to(self.model.dtype)
+        for view, pixels in zip(views, self.cells(views), strict=True):
+            cells = pixels.to(self.model.dtype)
             patches = embeddings.patch_embedding(cells)[:, :, 0, 0]  # [K, width]
             table = embeddings.position_embedding.weight
             first = embeddings.class_embedding[None] + table[:1]

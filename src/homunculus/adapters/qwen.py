@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from homunculus import positions, tokens
-from homunculus.adapters.base import Encoded, Gridded, View
+from homunculus import positions
+from homunculus.adapters.base import Encoded, Gridded, Picture, View
+from homunculus.adapters.crops import in_blocks
 from homunculus.errors import InputError
 
 
@@ -36,18 +38,19 @@ class Qwen(Gridded):
         """Pixels of the side of a block."""
         return int(self.patch * self.merge)
 
-    def view(self, image: Image.Image) -> Tensor:
+    def view(self, image: Picture) -> Tensor:
         """The image in whole blocks, of as many pixels as the processor allows."""
-        own = self.processor.image_processor
-        shown = own(images=[image], do_rescale=False, do_normalize=False, return_tensors="pt")
-        _, rows, columns = shown["image_grid_thw"][0].tolist()
-        return self._joined(shown["pixel_values"], rows, columns).round().clamp(0, 255).to(torch.uint8)
-
-    def _joined(self, patches: Tensor, rows: int, columns: int) -> Tensor:
-        """Patches in the order of blocks, [rows columns, 3 T p p], as an image [3, H, W]."""
-        m, p = self.merge, self.patch
-        x = patches.view(rows // m, columns // m, m, m, 3, -1, p, p)[:, :, :, :, :, 0]
-        return x.permute(4, 0, 2, 5, 1, 3, 6).reshape(3, rows * p, columns * p)
+        limits = self.processor.image_processor.size
+        width, height = image.size if isinstance(image, Image.Image) else (image.shape[2], image.shape[1])
+        size = in_blocks(width, height, self.cell, limits["shortest_edge"], limits["longest_edge"])
+        if isinstance(image, Tensor):
+            if size == (width, height):
+                return image
+            scaled = F.interpolate(image[None].float(), size[::-1], mode="bicubic", antialias=True)[0]
+            return scaled.round().clamp(0, 255).to(torch.uint8)
+        shown = image if size == image.size else image.resize(size, Image.Resampling.BICUBIC)
+        pixels = torch.frombuffer(bytearray(shown.tobytes()), dtype=torch.uint8).view(shown.height, shown.width, 3)
+        return pixels.permute(2, 0, 1).contiguous()
 
     def as_it_is(self) -> dict[str, Any]:
         """Images of a single block may stay so."""
@@ -78,20 +81,13 @@ class Qwen(Gridded):
 
     def look(self, views: Sequence[View]) -> Encoded:
         """The tower on the chosen blocks of all images, each image by itself."""
-        pixels, places, sizes = [], [], []
-        for view in views:
-            selection = view.selection
-            if selection.indices is None:
-                raise InputError("rules that leave the tree can only choose after the tower: use where='after'")
-            cells = self.normalised(tokens.patches(view.scene.levels, selection)[0])  # [K, 3, cell, cell]
-            pixels.append(self._patches(cells))
-            places.append(self._patch_places(view))
-            sizes.append(view.count)
+        pixels = [self._patches(cells) for cells in self.cells(views)]
+        places, sizes = [self._patch_places(view) for view in views], [view.count for view in views]
         lengths = torch.tensor(sizes, device=self.model.device) * self.merge**2
         at = torch.cat(places)
         how: dict[str, Any] = {
             "position_ids": at,
-            "cu_seqlens": torch.nn.functional.pad(lengths.cumsum(0), (1, 0)).int(),
+            "cu_seqlens": F.pad(lengths.cumsum(0), (1, 0)).int(),
         }
         frames = [(view.grid[0] * self.merge, view.grid[1] * self.merge) for view in views]
         how |= self._more(views, places, frames)
@@ -154,7 +150,7 @@ class Qwen25(Qwen):
             lengths.append(window.unique(return_counts=True)[1])
             begin += len(window)
         ends = torch.cat(lengths).cumsum(0) * self.merge**2
-        return {"window_index": torch.cat(order), "cu_window_seqlens": torch.nn.functional.pad(ends, (1, 0)).int()}
+        return {"window_index": torch.cat(order), "cu_window_seqlens": F.pad(ends, (1, 0)).int()}
 
 
 class Qwen3(Qwen):

@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from homunculus.adapters.base import Encoded, Family, Shown
+from homunculus.adapters.base import Encoded, Family, Picture, Shown, as_picture
 from homunculus.adapters.layout import Unit
 from homunculus.errors import InputError
 from homunculus.eye import Eye
@@ -94,18 +94,17 @@ class Tiled(Family):
         self,
         texts: Sequence[str],
         asked: Sequence[str],
-        pictures: Sequence[Sequence[Image.Image]],
+        pictures: Sequence[Sequence[Picture]],
         eye: Eye,
         where: str,
         whole: bool,
     ) -> Shown:
         """All is made as the processor makes it; then the best tokens of each picture are kept."""
-        own = self.processor(
-            text=list(texts), images=[list(group) for group in pictures], return_tensors="pt", padding=True
-        )
+        shown = [[as_picture(picture) for picture in group] for group in pictures]
+        own = self.processor(text=list(texts), images=shown, return_tensors="pt", padding=True)
         rows = [ids[mask.bool()].tolist() for ids, mask in zip(own["input_ids"], own["attention_mask"], strict=True)]
-        each = [(picture, question) for group, question in zip(pictures, asked, strict=True) for picture in group]
-        counts = self.counts(rows, pictures)
+        each = [(picture, question) for group, question in zip(shown, asked, strict=True) for picture in group]
+        counts = self.counts(rows, shown)
         if len(counts) != len(each):
             raise InputError(f"there are {len(each)} images but placeholders for {len(counts)} in the texts")
         seen = self._encoded(own.to(self.model.device), counts)
