@@ -22,7 +22,8 @@ from homunculus.adapters.layout import Unit, laid_out
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError, whole_number
-from homunculus.eye import Eye
+from homunculus.eye import SCOUTED, Eye
+from homunculus.reader import load_scout
 from homunculus.relevance import Scene
 
 Messages = Sequence[dict[str, Any]]
@@ -261,6 +262,11 @@ class VLM:
     def __init__(self, family: Family) -> None:
         self.family, self.model, self.processor = family, family.model, family.processor
 
+    @cached_property
+    def scout(self) -> Any:
+        """The scout that comes with the package, on the model's device; loaded when first needed."""
+        return load_scout(device=self.model.device)
+
     def prepare(
         self,
         images: Sequence[Any],
@@ -283,6 +289,7 @@ class VLM:
                 small copy and pieces in full resolution as ordinary images. The first that the family can, unless told.
             allocator, relevance, options: how to choose, see `homunculus.Eye`.
             whole: positions of coarse cells in whole numbers, for models or engines that take no fractions.
+            scout: finds what is asked for; True is the one that comes with the package, False does without.
         """
         where, allocator = where or self.family.where[0], allocator or self.family.rule
         if where not in self.family.where:
@@ -293,6 +300,7 @@ class VLM:
         if len(groups) != len(questions):
             raise InputError(f"there are images for {len(groups)} questions but {len(questions)} questions")
         self.family.check(allocator)
+        scout = self.scout if scout is True and relevance in SCOUTED else scout
         eye = Eye(allocator, relevance, budget, cell=self.family.cell, scout=scout, **options)
         texts = [self._text(question, len(group)) for question, group in zip(questions, groups, strict=True)]
         for text, group in zip(texts, groups, strict=True):
