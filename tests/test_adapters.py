@@ -265,3 +265,22 @@ def test_images_of_one_size_looked_at_together_are_as_one_by_one(vlm, relevance,
     assert torch.equal(one["position_ids"], two["position_ids"])
     for a, b in zip(*(x["mm_encoder_outputs"]["image"].pooler_output for x in (one, two)), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_the_captured_way_to_the_first_token_is_the_models_own(vlm):
+    if "before" not in vlm.family.where:
+        with pytest.raises(InputError, match="no captured prefill"):
+            _ = vlm.prefill
+        return
+    inputs = vlm.prepare(PICTURES, QUESTIONS, 9, "before", relevance="information")
+    own = vlm(inputs, use_cache=True)
+    logits, cache = vlm.prefill(inputs)
+    torch.testing.assert_close(logits, last_logits(own), rtol=1e-4, atol=1e-4)
+    token, at = logits.argmax(1, keepdim=True), inputs["position_ids"][..., -1:] + 1
+    mask = torch.cat((inputs["attention_mask"], torch.ones_like(token)), 1)
+    steps = [
+        vlm.model(input_ids=token, attention_mask=mask, position_ids=at, past_key_values=past).logits
+        for past in (cache, own.past_key_values)
+    ]
+    torch.testing.assert_close(steps[0], steps[1], rtol=1e-4, atol=1e-4)

@@ -129,6 +129,15 @@ def qwen_tokenizer() -> Any:
     return tokenizer_of(["<|endoftext|>", "<|im_start|>", "<|im_end|>", *vision], "<|endoftext|>", "<|im_end|>")
 
 
+def qwen_processor(kind: str, patch: int, tokenizer: Any, most: int) -> Any:
+    """A processor for images of at most so many pixels."""
+    images = transformers.Qwen2VLImageProcessorPil(
+        patch_size=patch, merge_size=2, size={"shortest_edge": 16 * patch**2, "longest_edge": most}
+    )
+    template = chat_ml("<|vision_start|><|image_pad|><|vision_end|>")
+    return without_videos(getattr(transformers, kind))(images, tokenizer, None, chat_template=template)
+
+
 def save_qwen(family: str, patch: int, text: dict[str, Any], vision: dict[str, Any], folder: Path) -> Path:
     tokenizer, side = qwen_tokenizer(), 2 * patch
     names = {"image": "<|image_pad|>", "video": "<|video_pad|>"}
@@ -138,12 +147,7 @@ def save_qwen(family: str, patch: int, text: dict[str, Any], vision: dict[str, A
         vision_config={"depth": 3, "num_heads": 2, "patch_size": patch} | vision,
         **{f"{name}_token_id": tokenizer.convert_tokens_to_ids(token) for name, token in names.items()},
     )
-    images = transformers.Qwen2VLImageProcessorPil(
-        patch_size=patch, merge_size=2, size={"shortest_edge": 4 * side**2, "longest_edge": 256 * side**2}
-    )
-    template = chat_ml("<|vision_start|><|image_pad|><|vision_end|>")
-    kind = without_videos(getattr(transformers, f"{family}Processor"))
-    processor = kind(images, tokenizer, None, chat_template=template)
+    processor = qwen_processor(f"{family}Processor", patch, tokenizer, 256 * side**2)
     return save(getattr(transformers, f"{family}ForConditionalGeneration"), config, processor, folder)
 
 

@@ -19,6 +19,7 @@ from homunculus import image as images
 from homunculus import tokens
 from homunculus.adapters.crops import crops
 from homunculus.adapters.layout import Unit, laid_out
+from homunculus.adapters.prefill import Prefill
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError, whole_number
@@ -340,6 +341,13 @@ class VLM:
         """`model.generate`, also where the installed transformers does not take encoded images yet."""
         with self._injected(inputs) as ready:
             return self.model.generate(**ready, **how)
+
+    @cached_property
+    def prefill(self) -> Prefill:
+        """The fast way to the first token: `logits, cache = vlm.prefill(inputs)`, captured as a CUDA graph on a GPU."""
+        if "before" not in self.family.where:
+            raise InputError(f"{self.model.config.model_type} models have no captured prefill; use generate")
+        return Prefill(self.model, self.family.image_token)
 
     def __call__(self, inputs: dict[str, Any], **how: Any) -> Any:
         """`model.forward`, likewise."""
