@@ -155,6 +155,8 @@ def test_what_cannot_be_is_said_in_a_sentence(vlm):
         vlm.prepare(PICTURES, QUESTIONS, where="beside")
     with pytest.raises(InputError, match="budget"):
         vlm.prepare(PICTURES, QUESTIONS, budget=0)
+    with pytest.raises(InputError, match="at least one image"):
+        vlm.prepare([PICTURES[0], []], QUESTIONS)
     with pytest.raises(InputError, match="2 questions but 1"):
         vlm.prepare(PICTURES, QUESTIONS[:1])
     with pytest.raises(InputError, match="no adapter for models of type 'mystery'"):

@@ -78,6 +78,24 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
+class Wish:
+    """What is wanted: texts with placeholders, what is asked in each, its pictures; how to choose, where, and whether
+    positions must be whole numbers."""
+
+    texts: list[str]
+    asked: list[str]
+    pictures: list[list[Picture]]
+    eye: Eye
+    where: str
+    whole: bool
+
+    @property
+    def each(self) -> list[tuple[Picture, str]]:
+        """Every picture with what is asked about it."""
+        return [(one, asked) for group, asked in zip(self.pictures, self.asked, strict=True) for one in group]
+
+
+@dataclass(frozen=True, eq=False)
 class Shown:
     """What a model is to be shown: ids of the texts, what stands in the place of each image, and what is seen there."""
 
@@ -127,16 +145,8 @@ class Family(ABC):
         return "mm_encoder_outputs" in inspect.signature(self.model.forward).parameters
 
     @abstractmethod
-    def show(
-        self,
-        texts: Sequence[str],
-        asked: Sequence[str],
-        pictures: Sequence[Sequence[Picture]],
-        eye: Eye,
-        where: str,
-        whole: bool,
-    ) -> Shown:
-        """Look at each text's pictures for what is asked there, and choose."""
+    def show(self, wish: Wish) -> Shown:
+        """Look at pictures for what is asked about them, and choose."""
 
     @abstractmethod
     def output(self, seen: Encoded) -> Any:
@@ -175,25 +185,17 @@ class Gridded(Family):
     def places(self, view: View, whole: bool) -> tuple[Tensor, int]:
         """Positions of the kept tokens, see `Unit`, and how many positions the image takes."""
 
-    def show(
-        self,
-        texts: Sequence[str],
-        asked: Sequence[str],
-        pictures: Sequence[Sequence[Picture]],
-        eye: Eye,
-        where: str,
-        whole: bool,
-    ) -> Shown:
+    def show(self, wish: Wish) -> Shown:
         """One placeholder a picture is written; what it stands for is made from the chosen cells."""
-        each = [(picture, question) for group, question in zip(pictures, asked, strict=True) for picture in group]
-        views = self._viewed([picture for picture, _ in each], [question for _, question in each], eye)
-        if where == "before" and not all(view.whole for view in views):
+        pictures, asked = zip(*wish.each, strict=True)
+        views = self._viewed(pictures, asked, wish.eye)
+        if wish.where == "before" and not all(view.whole for view in views):
             seen = self.look(views)
         else:
             picks = [self.pooled(view) for view in views]
-            seen = self.encode([as_picture(picture) for picture, _ in each]).taken(lambda i, x: picks[i](x))
-        units = [Unit(1, size, places) for places, size in (self.places(view, whole) for view in views)]
-        return Shown(self.tokenizer(list(texts))["input_ids"], units, seen)
+            seen = self.encode([as_picture(picture) for picture in pictures]).taken(lambda i, x: picks[i](x))
+        units = [Unit(1, size, places) for places, size in (self.places(view, wish.whole) for view in views)]
+        return Shown(self.tokenizer(wish.texts)["input_ids"], units, seen)
 
     def _viewed(self, pictures: Sequence[Picture], questions: Sequence[str], eye: Eye) -> list[View]:
         """Images with the cells chosen for their questions; on a GPU those of one size are looked at together."""
@@ -300,6 +302,8 @@ class VLM:
         groups = [list(group) if isinstance(group, (list, tuple)) else [group] for group in images]
         if len(groups) != len(questions):
             raise InputError(f"there are images for {len(groups)} questions but {len(questions)} questions")
+        if not all(groups):
+            raise InputError("every question needs at least one image")
         self.family.check(allocator)
         scout = self.scout if scout is True and relevance in SCOUTED else scout
         eye = Eye(allocator, relevance, budget, cell=self.family.cell, scout=scout, **options)
@@ -314,7 +318,7 @@ class VLM:
         pictures = [[_opened(image) for image in group] for group in groups]
         if where == "crops":
             return self._cropped(questions, pictures, eye)
-        shown = self.family.show(texts, asked, pictures, eye, where, whole)
+        shown = self.family.show(Wish(texts, asked, pictures, eye, where, whole))
         pad = self.family.tokenizer.pad_token_id or 0
         inputs = laid_out(shown.rows, self.family.image_token, shown.units, pad, self.family.guard)
         ready: dict[str, Any] = {name: value.to(self.model.device) for name, value in inputs.items()}

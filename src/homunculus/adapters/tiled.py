@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from homunculus.adapters.base import Encoded, Family, Picture, Shown, as_picture
+from homunculus.adapters.base import Encoded, Family, Shown, Wish, as_picture
 from homunculus.adapters.layout import Unit
 from homunculus.errors import InputError
 from homunculus.eye import Eye
@@ -90,21 +90,13 @@ class Tiled(Family):
                 last = token
         return found
 
-    def show(
-        self,
-        texts: Sequence[str],
-        asked: Sequence[str],
-        pictures: Sequence[Sequence[Picture]],
-        eye: Eye,
-        where: str,
-        whole: bool,
-    ) -> Shown:
+    def show(self, wish: Wish) -> Shown:
         """All is made as the processor makes it; then the best tokens of each picture are kept."""
-        shown = [[as_picture(picture) for picture in group] for group in pictures]
-        own = self.processor(text=list(texts), images=shown, return_tensors="pt", padding=True)
+        pictures = [[as_picture(picture) for picture in group] for group in wish.pictures]
+        own = self.processor(text=wish.texts, images=pictures, return_tensors="pt", padding=True)
         rows = [ids[mask.bool()].tolist() for ids, mask in zip(own["input_ids"], own["attention_mask"], strict=True)]
-        each = [(picture, question) for group, question in zip(shown, asked, strict=True) for picture in group]
-        counts = self.counts(rows, shown)
+        each = [(as_picture(picture), asked) for picture, asked in wish.each]
+        counts = self.counts(rows, pictures)
         if len(counts) != len(each):
             raise InputError(f"there are {len(each)} images but placeholders for {len(counts)} in the texts")
         seen = self._encoded(own.to(self.model.device), counts)
@@ -113,7 +105,7 @@ class Tiled(Family):
             pieces = self.pieces(picture, count)
             if sum(piece.size for piece in pieces) != count:
                 raise InputError(f"an image of {picture.size} has {count} tokens, which is not understood")
-            keep = self._kept(picture, question, pieces, eye)
+            keep = self._kept(picture, question, pieces, wish.eye)
             kept.append(keep.to(self.model.device))
             begin = 0
             for piece in pieces if self.apart else [Piece(WHOLE, 1, count)]:
