@@ -153,6 +153,9 @@ def test_the_model_is_as_it_was(vlm):
 def test_what_cannot_be_is_said_in_a_sentence(vlm):
     with pytest.raises(InputError, match="where must be one of"):
         vlm.prepare(PICTURES, QUESTIONS, where="beside")
+    if vlm.family.rules:
+        with pytest.raises(InputError, match="only grid can choose"):
+            vlm.prepare(PICTURES, QUESTIONS, allocator="dag")
     with pytest.raises(InputError, match="budget"):
         vlm.prepare(PICTURES, QUESTIONS, budget=0)
     with pytest.raises(InputError, match="at least one image"):

@@ -238,7 +238,7 @@ class Eye:
         self, scene: Scene, questions: Sequence[str], fixation: Fixation = None, fixations: int = 1
     ) -> list[Glance]:
         """The same for several questions about it; their cells are chosen together where the rule can."""
-        rows = [relevance_of(self.relevance, scene, [asked], self._scout(asked)) for asked in questions]
+        rows = [self.weigh(scene, [asked]) for asked in questions]
         places = [
             self._fixate(scene, row, asked, fixation, fixations) for row, asked in zip(rows, questions, strict=True)
         ]
@@ -246,13 +246,17 @@ class Eye:
             return [self._glances(scene, [q], row, at)[0] for q, row, at in zip(questions, rows, places, strict=True)]
         return self._glances(scene, questions, torch.cat(rows), torch.cat(places))
 
+    def weigh(self, scene: Scene, questions: Sequence[str]) -> Tensor:
+        """Relevance of every cell of a scene's images, each to its own question. [B, N]"""
+        return relevance_of(self.relevance, scene, list(questions), self._scout(questions[0]))
+
     def choose(self, scene: Scene, questions: Sequence[str]) -> Selection:
         """Cells of several images of one size, each for its own question, all at once. [B, K]"""
         if len(questions) != len(scene.pixels):
             raise InputError(f"there are {len(scene.pixels)} images but {len(questions)} questions")
         if ALONE & options_of(self.allocator).keys():
             raise InputError(f"{self.allocator} chooses for one image at a time; use look")
-        relevance = relevance_of(self.relevance, scene, list(questions), self._scout(questions[0]))
+        relevance = self.weigh(scene, questions)
         places = looking.peak(scene.tree, relevance * query(scene, list(questions)))
         context = self._context(scene, questions[0])
         return allocate(self.allocator, scene.tree, relevance, self.budget, places, **context, **self.options)

@@ -109,12 +109,12 @@ class Family(ABC):
 
     Attributes:
         where: at which places tokens can be chosen.
-        rule: the allocator that is used unless told.
+        rules: allocators that can choose here, the one that is used unless told first; all can where none is named.
         guard: see `laid_out`.
     """
 
     where: tuple[str, ...] = ("after",)
-    rule = "foveated"
+    rules: tuple[str, ...] = ()
     guard = True
 
     def __init__(self, model: Any, processor: Any) -> None:
@@ -156,9 +156,6 @@ class Family(ABC):
         """What the processor is told so that it does not enlarge small images."""
         return {}
 
-    def check(self, allocator: str) -> None:  # noqa: B027 most can take any
-        """Refuse a rule that cannot choose here."""
-
     def finish(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The last touch to inputs."""
         return inputs
@@ -177,9 +174,9 @@ class Gridded(Family):
     def encode(self, images: Sequence[Image.Image]) -> Encoded:
         """All tokens of images, by the model's own way."""
 
+    @abstractmethod
     def look(self, views: Sequence[View]) -> Encoded:
         """The chosen tokens alone, from the chosen pixels alone."""
-        raise InputError(f"{type(self).__name__} models cannot choose before the tower; use where='after'")
 
     @abstractmethod
     def places(self, view: View, whole: bool) -> tuple[Tensor, int]:
@@ -294,7 +291,8 @@ class VLM:
             whole: positions of coarse cells in whole numbers, for models or engines that take no fractions.
             scout: finds what is asked for; True is the one that comes with the package, False does without.
         """
-        where, allocator = where or self.family.where[0], allocator or self.family.rule
+        rules = self.family.rules
+        where, allocator = where or self.family.where[0], allocator or (*rules, "foveated")[0]
         if where not in self.family.where:
             known = ", ".join(map(repr, self.family.where))
             raise InputError(f"where must be one of {known} for {self.model.config.model_type} models, got {where!r}")
@@ -304,7 +302,11 @@ class VLM:
             raise InputError(f"there are images for {len(groups)} questions but {len(questions)} questions")
         if not all(groups):
             raise InputError("every question needs at least one image")
-        self.family.check(allocator)
+        if rules and allocator not in rules:
+            kind = self.model.config.model_type
+            raise InputError(
+                f"{kind} models show tiles, of which only {', '.join(rules)} can choose, got {allocator!r}"
+            )
         scout = self.scout if scout is True and relevance in SCOUTED else scout
         eye = Eye(allocator, relevance, budget, cell=self.family.cell, scout=scout, **options)
         texts = [self._text(question, len(group)) for question, group in zip(questions, groups, strict=True)]

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from homunculus.errors import whole_number
 from homunculus.eye import Eye
-from homunculus.relevance import relevance_of
 
 OVERVIEW = 0.235  # share of the budget that the whole image gets: 64 of 273
 WIDE = 1.6  # how much wider than high a piece is: text runs in lines
@@ -47,10 +46,8 @@ def crops(image: Image.Image, question: str, budget: int = 273, eye: Eye | None 
     left = budget - found[0].tokens
     if budget < 16 or left < 4:
         return found
-    pixels = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8).view(image.height, image.width, 3)
-    scene = eye.scene(pixels.permute(2, 0, 1).contiguous())
-    relevance = relevance_of(eye.relevance, scene, [question], eye._scout(question))
-    worth = scene.tree.grid(relevance, 0)[0].double()  # [rows, columns]
+    scene = eye.scene(pixels_of(image))
+    worth = scene.tree.grid(eye.weigh(scene, [question]), 0)[0].double()  # [rows, columns]
     tried = [windows(worth, left, count) for count in PIECES if left // count >= 4]
     best = max(tried, key=lambda made: (round(made[1], 9), -len(made[0])))[0]
     for top, start, high, wide in best:
@@ -59,6 +56,12 @@ def crops(image: Image.Image, question: str, budget: int = 273, eye: Eye | None 
         box = (x, y, min(image.width, x + wide * cell), min(image.height, y + high * cell))
         found.append(Crop(box, image.crop(box), high * wide))
     return found
+
+
+def pixels_of(image: Image.Image) -> Tensor:
+    """The pixels of an RGB image as they are: uint8 [3, H, W]."""
+    pixels = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8)
+    return pixels.view(image.height, image.width, 3).permute(2, 0, 1).contiguous()
 
 
 def fitted(rows: int, columns: int, most: int) -> tuple[int, int]:

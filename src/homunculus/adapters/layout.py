@@ -36,13 +36,12 @@ def laid_out(
         guard: keep one empty slot in front, so that the mask has something to say: models of one direction take gaps
             in the positions for borders between packed texts where there is no mask.
     """
-    queue = iter(units)
-    built = [_row(ids, image_token, queue) for ids in rows]
+    queue, axes = iter(units), units[0].places.shape[:-1]
+    built = [_row(ids, image_token, queue, axes) for ids in rows]
     if next(queue, None) is not None:
         raise InputError(f"there are {len(units)} images but fewer placeholders for them in the texts")
     gaps = any(unit.places.shape[-1] != unit.whole for unit in units)
     length = max(len(ids) for ids, _ in built) + int(guard and gaps and len({len(ids) for ids, _ in built}) == 1)
-    axes = max((places.shape[:-1] for _, places in built), key=len)
     whole = all(not bool((places % 1).any()) for _, places in built)
     ids = torch.full((len(rows), length), pad)
     mask = torch.zeros(len(rows), length, dtype=torch.long)
@@ -53,32 +52,21 @@ def laid_out(
     return {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
 
 
-def _row(ids: Sequence[int], image_token: int, units: Iterator[Unit]) -> tuple[list[int], Tensor]:
-    """One text: ids and positions, [n] or [3, n]."""
+def _row(ids: Sequence[int], image_token: int, units: Iterator[Unit], axes: torch.Size) -> tuple[list[int], Tensor]:
+    """One text: ids and positions, [n] or [3, n] as `axes` says."""
     found: list[int] = []
     places: list[Tensor] = []
-    at, position = 0, 0.0
-    text: list[float] = []
-
-    def flush(axes: torch.Size) -> None:
-        places.append(torch.tensor(text, dtype=torch.float64).expand(*axes, -1))
-        text.clear()
-
-    axes = torch.Size()
+    at = position = 0
     while at < len(ids):
         if ids[at] != image_token:
             found.append(ids[at])
-            text.append(position)
+            places.append(torch.tensor([position], dtype=torch.float64).expand(*axes, 1))
             at, position = at + 1, position + 1
             continue
         unit = next(units, None)
         if unit is None or list(ids[at : at + unit.written]) != [image_token] * unit.written:
             raise InputError("the texts have more placeholders than there are images")
-        axes = unit.places.shape[:-1]
-        flush(axes)
         found += [image_token] * unit.places.shape[-1]
         places.append(unit.places.double() + position)
         at, position = at + unit.written, position + unit.whole
-    flush(axes)
-    axes = max((part.shape[:-1] for part in places), key=len)
-    return found, torch.cat([part.expand(*axes, -1) for part in places], -1)
+    return found, torch.cat(places, -1)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from homunculus import positions
 from homunculus.adapters.base import Encoded, Gridded, Picture, View
-from homunculus.adapters.crops import in_blocks
+from homunculus.adapters.crops import in_blocks, pixels_of
 from homunculus.errors import InputError
 
 
@@ -48,9 +48,7 @@ class Qwen(Gridded):
                 return image
             scaled = F.interpolate(image[None].float(), size[::-1], mode="bicubic", antialias=True)[0]
             return scaled.round().clamp(0, 255).to(torch.uint8)
-        shown = image if size == image.size else image.resize(size, Image.Resampling.BICUBIC)
-        pixels = torch.frombuffer(bytearray(shown.tobytes()), dtype=torch.uint8).view(shown.height, shown.width, 3)
-        return pixels.permute(2, 0, 1).contiguous()
+        return pixels_of(image if size == image.size else image.resize(size, Image.Resampling.BICUBIC))
 
     def as_it_is(self) -> dict[str, Any]:
         """Images of a single block may stay so."""

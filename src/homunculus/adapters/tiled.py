@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import copy
 import inspect
+from abc import abstractmethod
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import torch
@@ -18,12 +20,11 @@ from PIL import Image
 from torch import Tensor
 
 from homunculus.adapters.base import Encoded, Family, Shown, Wish, as_picture
+from homunculus.adapters.crops import pixels_of
 from homunculus.adapters.layout import Unit
 from homunculus.errors import InputError
 from homunculus.eye import Eye
-from homunculus.relevance import relevance_of
 
-RULES = ("grid",)
 LARGEST = 4_000_000  # pixels of an image that relevance is measured on
 
 
@@ -60,7 +61,7 @@ WHOLE = (0.0, 0.0, 1.0, 1.0)
 class Tiled(Family):
     """Tokens are chosen from pieces, by relevance alone."""
 
-    rule = "grid"
+    rules = ("grid",)  # there are no other tokens than those of the tiles
     apart = False  # whether pieces are written apart from each other in the text
 
     @property
@@ -68,27 +69,13 @@ class Tiled(Family):
         """Cells that relevance is measured on, not those of the model."""
         return 32
 
-    def check(self, allocator: str) -> None:
-        """Only the best tokens can be taken: there are no others than those of the tiles."""
-        if allocator not in RULES:
-            raise InputError(
-                f"{self.model.config.model_type} models show tiles, of which only 'grid' can choose, got {allocator!r}"
-            )
-
+    @abstractmethod
     def pieces(self, image: Image.Image, count: int) -> list[Piece]:
         """What an image of so many tokens is shown as."""
-        raise NotImplementedError
 
     def counts(self, rows: Sequence[Sequence[int]], pictures: Sequence[Sequence[Image.Image]]) -> list[int]:
         """Tokens of each image: as many as stand together in the text."""
-        found: list[int] = []
-        for row in rows:
-            last = None
-            for token in row:
-                if token == self.image_token:
-                    found[len(found) - 1 :] = [found[-1] + 1] if last == token else [*found[len(found) - 1 :], 1]
-                last = token
-        return found
+        return [sum(1 for _ in run) for row in rows for token, run in groupby(row) if token == self.image_token]
 
     def show(self, wish: Wish) -> Shown:
         """All is made as the processor makes it; then the best tokens of each picture are kept."""
@@ -121,9 +108,8 @@ class Tiled(Family):
             return torch.arange(count)
         scale = min(1.0, (LARGEST / (picture.width * picture.height)) ** 0.5)
         small = picture.resize((max(1, round(picture.width * scale)), max(1, round(picture.height * scale))))
-        pixels = torch.frombuffer(bytearray(small.tobytes()), dtype=torch.uint8).view(small.height, small.width, 3)
-        scene = eye.scene(pixels.permute(2, 0, 1).contiguous().to(self.model.device))
-        relevance = relevance_of(eye.relevance, scene, [question], eye._scout(question))[0]
+        scene = eye.scene(pixels_of(small).to(self.model.device))
+        relevance = eye.weigh(scene, [question])[0]
         boxes = torch.cat([piece.boxes() for piece in pieces]) * torch.tensor(
             [small.width, small.height, small.width, small.height]
         )

@@ -1,6 +1,6 @@
 """Dictation: notes as the eye might take them, made from what is known to stand on a page.
 
-To find the answer among notes is a matter of language alone, and a lesson without a look costs a tenth of one with it.
+To find the answer among notes is a matter of language alone, and a lesson without a look costs far less.
 What the scout would point at is drawn by lot: on pages that it has learned from it is right far more often than on new
 ones, and whoever learns to trust it there does not learn to read.
 """
