@@ -250,13 +250,16 @@ class Eye:
         """Relevance of every cell of a scene's images, each to its own question. [B, N]"""
         return relevance_of(self.relevance, scene, list(questions), self._scout(questions[0]))
 
-    def choose(self, scene: Scene, questions: Sequence[str]) -> Selection:
-        """Cells of several images of one size, each for its own question, all at once. [B, K]"""
+    def choose(self, scene: Scene, questions: Sequence[str], relevance: Tensor | None = None) -> Selection:
+        """Cells of several images of one size, each for its own question, all at once. [B, K]
+
+        By a relevance of one's own [B, N] if there is one.
+        """
         if len(questions) != len(scene.pixels):
             raise InputError(f"there are {len(scene.pixels)} images but {len(questions)} questions")
         if ALONE & options_of(self.allocator).keys():
             raise InputError(f"{self.allocator} chooses for one image at a time; use look")
-        relevance = self.weigh(scene, questions)
+        relevance = self.weigh(scene, questions) if relevance is None else relevance
         places = looking.peak(scene.tree, relevance * query(scene, list(questions)))
         context = self._context(scene, questions[0])
         return allocate(self.allocator, scene.tree, relevance, self.budget, places, **context, **self.options)

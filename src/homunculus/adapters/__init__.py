@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from homunculus.adapters.base import VLM, Family
+from homunculus.adapters.base import Family
 from homunculus.adapters.llava import Llava
 from homunculus.adapters.qwen import Qwen2, Qwen3, Qwen25
 from homunculus.adapters.tiled import Gemma3, Idefics3, InternVL, LlavaNext
+from homunculus.adapters.vlm import VLM
 from homunculus.errors import InputError
 
 __all__ = ["VLM", "Family", "list_families", "wrap"]

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from homunculus.errors import InputError
 
+Row = tuple[list[int], Tensor]  # ids of a text, and their positions
+
 
 @dataclass(frozen=True, eq=False)
 class Unit:
@@ -37,22 +39,31 @@ def laid_out(
             in the positions for borders between packed texts where there is no mask.
     """
     queue, axes = iter(units), units[0].places.shape[:-1]
-    built = [_row(ids, image_token, queue, axes) for ids in rows]
+    built = [row_of(ids, image_token, queue, axes) for ids in rows]
     if next(queue, None) is not None:
         raise InputError(f"there are {len(units)} images but fewer placeholders for them in the texts")
     gaps = any(unit.places.shape[-1] != unit.whole for unit in units)
-    length = max(len(ids) for ids, _ in built) + int(guard and gaps and len({len(ids) for ids, _ in built}) == 1)
+    return stacked(built, pad, int(guard and gaps and len({len(ids) for ids, _ in built}) == 1))
+
+
+def stacked(
+    built: Sequence[tuple[list[int], Tensor]], pad: int, more: int = 0, front: bool = True
+) -> dict[str, Tensor]:
+    """Ids with their positions in one tensor each, filled up in front or behind to the longest and so many `more`."""
+    length = max(len(ids) for ids, _ in built) + more
     whole = all(not bool((places % 1).any()) for _, places in built)
-    ids = torch.full((len(rows), length), pad)
-    mask = torch.zeros(len(rows), length, dtype=torch.long)
-    positions = torch.zeros(*axes, len(rows), length, dtype=torch.long if whole else torch.float32)
+    ids = torch.full((len(built), length), pad)
+    mask = torch.zeros(len(built), length, dtype=torch.long)
+    kind = torch.long if whole else torch.float32
+    positions = torch.zeros(*built[0][1].shape[:-1], len(built), length, dtype=kind)
     for i, (row, places) in enumerate(built):
-        ids[i, length - len(row) :], mask[i, length - len(row) :] = torch.tensor(row), 1
-        positions[..., i, length - len(row) :] = places.to(positions.dtype)
+        here = slice(length - len(row), length) if front else slice(len(row))
+        ids[i, here], mask[i, here] = torch.tensor(row, dtype=torch.long), 1
+        positions[..., i, here] = places.to(kind)
     return {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
 
 
-def _row(ids: Sequence[int], image_token: int, units: Iterator[Unit], axes: torch.Size) -> tuple[list[int], Tensor]:
+def row_of(ids: Sequence[int], image_token: int, units: Iterator[Unit], axes: torch.Size) -> Row:
     """One text: ids and positions, [n] or [3, n] as `axes` says."""
     found: list[int] = []
     places: list[Tensor] = []

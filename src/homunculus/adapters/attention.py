@@ -1,0 +1,169 @@
+"""Where the model itself looks: a coarse first pass with the question, whose attention tells where finer tokens pay.
+
+The coarse tokens stand before the fine ones, so what the language model has made of them is kept: the second pass works
+on the fine tokens and on what follows them alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from homunculus.adapters.layout import Row, Unit, row_of, stacked
+from homunculus.adapters.prefill import Prefill, cache_of
+from homunculus.allocators import allocate
+from homunculus.cells import CellTree, Selection
+from homunculus.errors import InputError
+from homunculus.relevance import Scene
+
+if TYPE_CHECKING:
+    from homunculus.adapters.base import Encoded, Gridded, Wish
+
+COARSE, SHARE = 64, 4  # tokens of the first pass: at most so many, and at most one in so many of the budget
+MIDDLE = (1 / 3, 2 / 3)  # the layers whose attention counts, as shares of all
+NAME = "homunculus_attention"
+
+
+class Watch(NamedTuple):
+    """What is to be noted of attention: that of the places `asks` [B, rows], which begin at `first`, by layer."""
+
+    first: int
+    asks: Tensor
+    layers: range
+    found: dict[int, Tensor]
+
+
+_watches: list[Watch] = []
+
+
+def attentive(family: Gridded, prefill: Prefill, wish: Wish) -> dict[str, Any] | None:
+    """Inputs whose fine tokens lie where the model attends to in a first pass, with the cache of that.
+
+    None where all tokens of all images are within the budget: there is nothing to choose.
+    """
+    if any(len(group) != 1 for group in wish.pictures):
+        raise InputError("relevance='attention' takes one image a question")
+    if wish.eye.budget < SHARE:
+        raise InputError(f"relevance='attention' looks twice and needs a budget of at least {SHARE}")
+    pictures, asked = zip(*wish.each, strict=True)
+    scenes = family.scenes(pictures)
+    if all(wish.eye.budget >= _cells(scene) for scene, _ in scenes):
+        return None
+    few = min(COARSE, wish.eye.budget // SHARE)
+    looks = [_even(scene, len(rows), min(few, _cells(scene))) for scene, rows in scenes]
+    coarse = family.views(scenes, looks)
+    units, texts = family.units(coarse, wish.whole), family.tokenizer(wish.texts)["input_ids"]
+    begin, asking = _halves(texts, family.image_token, units, units)
+    pad = family.tokenizer.pad_token_id or 0
+    parts = [stacked(begin, pad), stacked(asking, pad, front=False)]
+    inputs, known = _joined(family, parts, family.see(coarse, pictures, wish.where)), parts[0]["input_ids"].shape[1]
+    with watching(prefill.text, known, inputs["attention_mask"][:, known:]) as found:
+        first = prefill.run(inputs, prefill.first)
+    attention = torch.stack(list(found.values())).mean(0)[:, :known]  # [B, known]: the coarse tokens stand last
+
+    eye = copy.copy(wish.eye)
+    eye.budget -= few
+    chosen = []
+    for (scene, rows), look in zip(scenes, looks, strict=True):
+        relevance = over_tree(scene.tree, attention[rows, known - look.mask.shape[1] :], look)
+        enough = eye.budget >= _cells(scene)
+        asks = [asked[i] for i in rows]
+        chosen.append(_even(scene, len(rows), _cells(scene)) if enough else eye.choose(scene, asks, relevance))
+    fine = family.views(scenes, chosen)
+    more = family.units(fine, wish.whole)
+    both = [Unit(1, a.whole, torch.cat((a.places, b.places), -1)) for a, b in zip(units, more, strict=True)]
+    begin, asking = _halves(texts, family.image_token, both, units)
+    ready = _joined(family, [stacked(begin, pad), stacked(asking, pad)], family.see(fine, pictures, wish.where))
+    kept = cache_of(prefill.text.config, first.keys[:, :, :, :known], first.values[:, :, :, :known])
+    return ready | {"past_key_values": kept}
+
+
+def over_tree(tree: CellTree, attention: Tensor, look: Selection) -> Tensor:
+    """Attention [B, K] to the cells of a look that covers the image as relevance of all cells [B, N].
+
+    Every place has that of the cell that it lies in, smoothed: cells have no sharp borders.
+    """
+    boxes = look.boxes.double()
+    rows, columns = tree.shapes[0]
+    y, x = ((torch.arange(n, device=boxes.device) + 0.5) * tree.cell for n in (rows, columns))
+    y, x = y.clamp(max=tree.height - 0.5), x.clamp(max=tree.width - 0.5)
+    down = (y >= boxes[..., 1, None]) & (y < boxes[..., 3, None])  # [B, K, rows]
+    along = (x >= boxes[..., 0, None]) & (x < boxes[..., 2, None])
+    fine = torch.einsum("bk,bkr,bkc->brc", attention.float(), down.float(), along.float())
+    smooth = F.avg_pool2d(fine[:, None], 3, 1, 1, count_include_pad=False)[:, 0]
+    return tree.lift(smooth / smooth.amax((1, 2), keepdim=True).clamp(min=1e-12), how="max")
+
+
+@contextmanager
+def watching(language: Any, first: int, asks: Tensor) -> Iterator[dict[int, Tensor]]:
+    """While this lasts, the middle layers of a language model leave behind what some places of a text attend to.
+
+    The attention itself stays what it was; the few rows that are wanted are computed again beside it. Found is [B, L]
+    for each layer: the mean over heads and over the places that ask.
+    """
+    from transformers import AttentionInterface
+
+    AttentionInterface.register(NAME, _attend)  # transformers' own place for other ways to attend
+    config, count = language.config, len(language.layers)
+    begin, end = (int(count * share) for share in MIDDLE)
+    usual, watch = config._attn_implementation, Watch(first, asks, range(begin, max(begin + 1, end)), {})
+    _watches.append(watch)
+    config._attn_implementation = NAME
+    try:
+        yield watch.found
+    finally:
+        config._attn_implementation = usual
+        _watches.pop()
+
+
+def _attend(module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **how: Any) -> Any:
+    """`sdpa`, and beside it the rows that are watched."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    watch = _watches[-1]
+    if module.layer_idx in watch.layers:
+        scale = how.get("scaling") or query.shape[-1] ** -0.5
+        keys = key.repeat_interleave(query.shape[1] // key.shape[1], 1).float()
+        weight = query[:, :, watch.first :].float() @ keys.transpose(2, 3) * scale  # [B, heads, rows, L]
+        weight = weight.masked_fill(~attention_mask[:, :, watch.first :], -torch.inf).softmax(-1).mean(1)
+        asks = watch.asks.to(weight)[..., None]
+        watch.found[module.layer_idx] = (weight * asks).sum(1) / asks.sum(1).clamp(min=1)
+    return sdpa_attention_forward(module, query, key, value, attention_mask, **how)
+
+
+def _even(scene: Scene, count: int, budget: int) -> Selection:
+    """The same cells for so many images, as even as can be: all of the finest if there is room for them."""
+    even = torch.ones(count, scene.tree.size, device=scene.pixels.device)
+    return allocate("grid" if budget == _cells(scene) else "dag", scene.tree, even, budget).in_rows()
+
+
+def _cells(scene: Scene) -> int:
+    rows, columns = scene.tree.shapes[0]
+    return rows * columns
+
+
+def _halves(
+    texts: Sequence[Sequence[int]], image_token: int, units: Sequence[Unit], first: Sequence[Unit]
+) -> tuple[list[Row], list[Row]]:
+    """Ids and positions of texts up to the tokens of each `first` unit, and what follows."""
+    begin, rest = [], []
+    for text, unit, coarse in zip(texts, units, first, strict=True):
+        ids, places = row_of(text, image_token, iter([unit]), unit.places.shape[:-1])
+        cut = ids.index(image_token) + coarse.places.shape[-1]
+        begin.append((ids[:cut], places[..., :cut]))
+        rest.append((ids[cut:], places[..., cut:]))
+    return begin, rest
+
+
+def _joined(family: Gridded, parts: Sequence[dict[str, Tensor]], seen: Encoded) -> dict[str, Any]:
+    """Parts of texts one behind the other, as inputs."""
+    ready: dict[str, Any] = {
+        name: torch.cat([part[name] for part in parts], -1).to(family.model.device) for name in parts[0]
+    }
+    return family.finish(ready | {"mm_encoder_outputs": {"image": family.output(seen)}})

@@ -1,0 +1,199 @@
+"""A VLM of other people's with a fixed budget of visual tokens."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from homunculus import image as images
+from homunculus.adapters.attention import attentive
+from homunculus.adapters.base import Family, Gridded, Picture, Wish, as_picture
+from homunculus.adapters.crops import crops
+from homunculus.adapters.layout import laid_out
+from homunculus.adapters.prefill import Prefill
+from homunculus.errors import InputError, whole_number
+from homunculus.eye import SCOUTED, Eye
+from homunculus.reader import load_scout
+
+Messages = Sequence[dict[str, Any]]
+
+
+class VLM:
+    """A VLM that is given a fixed budget of visual tokens. `wrap` makes one."""
+
+    def __init__(self, family: Family) -> None:
+        self.family, self.model, self.processor = family, family.model, family.processor
+
+    @cached_property
+    def scout(self) -> Any:
+        """The scout that comes with the package, on the model's device; loaded when first needed."""
+        return load_scout(device=self.model.device)
+
+    def prepare(
+        self,
+        images: Sequence[Any],
+        questions: Sequence[str | Messages],
+        budget: int = 273,
+        where: str = "",
+        allocator: str = "",
+        relevance: str = "query",
+        whole: bool = False,
+        scout: Any = True,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Inputs for the model's `forward` and `generate`.
+
+        Args:
+            images: for each question an image (path, PIL, tensor) or several.
+            questions: texts, or conversations as chat templates take them, with {"type": "image"} where the images are.
+            budget: tokens of each image; with as many as it has, or more, the model sees what it always sees.
+            where: "before" the vision tower, which then works on the chosen cells only, or "after" it, or "crops": a
+                small copy and pieces in full resolution as ordinary images. The first that the family can, unless told.
+            allocator, relevance, options: how to choose, see `homunculus.Eye`. "attention" is that of the model itself
+                in a coarse first pass, whose tokens count; the inputs then hold its cache and serve one `generate`.
+            whole: positions of coarse cells in whole numbers, for models or engines that take no fractions.
+            scout: finds what is asked for; True is the one that comes with the package, False does without.
+        """
+        rules = self.family.rules
+        where, allocator = where or self.family.where[0], allocator or (*rules, "foveated")[0]
+        if where not in self.family.where:
+            known = ", ".join(map(repr, self.family.where))
+            raise InputError(f"where must be one of {known} for {self.model.config.model_type} models, got {where!r}")
+        whole_number("budget", budget, 1)
+        groups = [list(group) if isinstance(group, (list, tuple)) else [group] for group in images]
+        if len(groups) != len(questions):
+            raise InputError(f"there are images for {len(groups)} questions but {len(questions)} questions")
+        if not all(groups):
+            raise InputError("every question needs at least one image")
+        if rules and allocator not in rules:
+            kind = self.model.config.model_type
+            raise InputError(
+                f"{kind} models show tiles, of which only {', '.join(rules)} can choose, got {allocator!r}"
+            )
+        scout = self.scout if scout is True and relevance in SCOUTED else scout
+        known = "information" if relevance == "attention" else relevance
+        eye = Eye(allocator, known, budget, cell=self.family.cell, scout=scout, **options)
+        texts = [self._text(question, len(group)) for question, group in zip(questions, groups, strict=True)]
+        for text, group in zip(texts, groups, strict=True):
+            if text.count(self.family.placeholder) != len(group):
+                there = text.count(self.family.placeholder)
+                raise InputError(
+                    f"a text has {there} placeholders for images, but {len(group)} images are given for it"
+                )
+        asked = [_last(question) for question in questions]
+        pictures = [[_opened(image) for image in group] for group in groups]
+        if where == "crops":
+            if relevance == "attention":
+                raise InputError("relevance='attention' looks before or after the tower, not at crops")
+            return self._cropped(questions, pictures, eye)
+        wish = Wish(texts, asked, pictures, eye, where, whole)
+        if relevance == "attention":
+            if not isinstance(self.family, Gridded):
+                kind = self.model.config.model_type
+                raise InputError(f"relevance='attention' is not there for {kind} models; use relevance='query'")
+            inputs = attentive(self.family, self.prefill, wish)
+            if inputs is not None:
+                return inputs
+        shown = self.family.show(wish)
+        pad = self.family.tokenizer.pad_token_id or 0
+        made = laid_out(shown.rows, self.family.image_token, shown.units, pad, self.family.guard)
+        ready: dict[str, Any] = {name: value.to(self.model.device) for name, value in made.items()}
+        ready["mm_encoder_outputs"] = {"image": self.family.output(shown.seen)}
+        return self.family.finish(ready)
+
+    def _cropped(
+        self, questions: Sequence[str | Messages], pictures: Sequence[Sequence[Picture]], eye: Eye
+    ) -> dict[str, Any]:
+        """Ordinary inputs, with the pieces of each picture in its place."""
+        texts, groups = [], []
+        for question, group in zip(questions, pictures, strict=True):
+            if not isinstance(question, str):
+                raise InputError("where='crops' takes questions as plain texts, not conversations")
+            shown = [as_picture(picture) for picture in group]
+            groups.append([crop.image for picture in shown for crop in crops(picture, question, eye.budget, eye)])
+            texts.append(self._text(question, len(groups[-1])))
+        made = self.processor(
+            text=texts, images=groups, padding=True, padding_side="left", return_tensors="pt", **self.family.as_it_is()
+        )
+        return dict(made.to(self.model.device))
+
+    def generate(self, inputs: dict[str, Any], **how: Any) -> Tensor:
+        """`model.generate`, also where the installed transformers does not take encoded images yet."""
+        with self._injected(inputs) as ready:
+            return self.model.generate(**ready, **how)
+
+    @cached_property
+    def prefill(self) -> Prefill:
+        """The fast way to the first token: `logits, cache = vlm.prefill(inputs)`, captured as a CUDA graph on a GPU."""
+        if "before" not in self.family.where:
+            raise InputError(f"{self.model.config.model_type} models have no captured prefill; use generate")
+        return Prefill(self.model, self.family.image_token)
+
+    def __call__(self, inputs: dict[str, Any], **how: Any) -> Any:
+        """`model.forward`, likewise."""
+        with self._injected(inputs) as ready:
+            if (kept := ready.get("past_key_values")) is not None:
+                new = slice(kept.get_seq_length(), None)
+                ready |= {name: ready[name][..., new] for name in ("input_ids", "position_ids")}
+            return self.model(**ready, **how)
+
+    def _text(self, question: str | Messages, count: int) -> str:
+        """A question about images as the model is asked it, one placeholder for each image."""
+        if isinstance(question, str):
+            content = [{"type": "image"}] * count + [{"type": "text", "text": question}]
+            question = [{"role": "user", "content": content}]
+        if getattr(self.processor, "chat_template", None) is None:
+            raise InputError("the processor has no chat template; set processor.chat_template to that of the model")
+        return str(self.processor.apply_chat_template(list(question), add_generation_prompt=True, tokenize=False))
+
+    @property
+    def takes_features(self) -> bool:
+        """Whether the model itself takes `prepare`'s inputs; else use `generate` and the call of this object."""
+        return self.family.takes_features
+
+    @contextmanager
+    def _injected(self, inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Inputs that the installed transformers can take; before 5.18 the model is lent its features meanwhile."""
+        ready = dict(inputs)
+        if "past_key_values" in ready:
+            ready["past_key_values"] = copy.deepcopy(ready["past_key_values"])  # it grows
+        if "mm_encoder_outputs" not in ready:
+            yield ready
+            return
+        seen = dict(ready.pop("mm_encoder_outputs"))
+        if self.takes_features:
+            yield ready | {"mm_encoder_outputs": seen}  # a copy: generate adds to it
+            return
+        base = self.family.base
+        base.get_image_features = lambda *_, **__: seen["image"]  # on the object: hides the method of its class
+        try:
+            yield ready | {"pixel_values": torch.zeros(1, device=self.model.device, dtype=self.model.dtype)}
+        finally:
+            del base.get_image_features
+
+
+def _opened(image: Any) -> Picture:
+    if isinstance(image, Image.Image):
+        return image.convert("RGB")
+    if isinstance(image, Tensor) and image.dtype == torch.uint8 and image.ndim == 3 and len(image) == 3:
+        return image
+    return as_picture(images.load(image))
+
+
+def _last(question: str | Messages) -> str:
+    """What is asked last in a conversation."""
+    if isinstance(question, str):
+        return question
+    for message in reversed(question):
+        if message.get("role") == "user":
+            content = message.get("content", "")
+            parts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
+            return " ".join(filter(None, parts))
+    raise InputError("a conversation has no message of the user")
