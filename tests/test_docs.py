@@ -24,10 +24,11 @@ def test_the_examples_run(name, code, tmp_path, monkeypatch):
 
 
 def test_the_picture_in_the_readme_is_the_one_of_the_demo():
-    question = re.search(r'look examples/invoice.png "(.*?)"', (ROOT / "Makefile").read_text())[1]
+    demo = (ROOT / "Makefile").read_text()
+    question = re.findall(r'"([^"]+\?)"', demo[demo.index("homunculus ask") :])[-1]
     assert question in (ROOT / "README.md").read_text()
-    fresh = hm.Eye().look(ROOT / "examples" / "invoice.png", question).picture()
-    shown = Image.open(ROOT / "docs" / "images" / "look.png")
+    fresh = hm.load_reader().ask(ROOT / "examples" / "invoice.png", question).picture()
+    shown = Image.open(ROOT / "docs" / "images" / "answer.png")
     assert fresh.size == shown.size
     assert np.abs(np.asarray(fresh, float) - np.asarray(shown.convert("RGB"), float)).mean() < 2
 

@@ -1,6 +1,7 @@
 """The reader, from a run of training to an answer, on the command line and in the benchmark."""
 
 import json
+import re
 import shutil
 import warnings
 from pathlib import Path
@@ -8,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file
 from transformers import LlamaForCausalLM
 from typer.testing import CliRunner, Result
 
+import ask as asking
 import reader as reading
 import reader_page
 from homunculus import InputError, cli
@@ -22,6 +25,8 @@ from homunculus.reader.weights import SHIPPED
 from homunculus.train.calibration import fitted
 from homunculus.train.scans import held_back
 from speaking import tiny_language
+
+ROOT = Path(__file__).parents[1]
 
 
 def run(*arguments: object) -> Result:
@@ -38,7 +43,7 @@ def trained(tmp_path_factory) -> tuple[Path, Path]:
     plan = folder / "plan.toml"
     plan.write_text(
         f'[sources]\nlanguage = "{language}"\n[align]\nsteps = 4\naloud = 0.5\n{common}\n'
-        f"[answer]\nsteps = 4\ntold = 0.5\nencoder = 0.5\n{common}\n"
+        f"[answer]\nsteps = 8\ntold = 0.5\ndictated = 0.5\nencoder = 0.5\n{common}\n"
     )
     result = run("train", "reader", "--config", plan, "--out", folder / "run", "--device", "cpu")
     assert result.exit_code == 0, result.exception
@@ -141,7 +146,7 @@ def test_calibration_is_noted_in_the_weights(trained, page, tmp_path):
         page.crop((0, 0, 300, 200)).save(place / name)
     rows = [{"image": name, "question": "What?", "answers": ["x"], "qid": name} for name in names]
     (place / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    result = run("train", "calibrate", weights, "--data", tmp_path / "data", "--sets", "funsd", "--model", language)
+    result = run("train", "calibrate", weights, "--data", tmp_path / "data", "--sets", "funsd", "--language", language)
     assert result.exit_code == 0 and f"from {len(held)} answers" in result.output, result.exception
     reader = load_reader(weights, language)
     assert reader.calibration != (1.0, 0.0) and f"offset {reader.calibration[1]:.3f}" in result.output
@@ -152,7 +157,7 @@ def test_ask_on_the_command_line(trained, page, tmp_path, homunculus):
     weights, language = trained
     page.save(tmp_path / "page.png")
     page.convert("RGB").save(tmp_path / "page.pdf")
-    common = ("--weights", weights, "--model", language, "--budget", 32, "--most", 4)
+    common = ("--weights", weights, "--language", language, "--budget", 32, "--most", 4)
     code, out, _ = homunculus("ask", tmp_path / "page.png", "What is it?", *common, "--png", tmp_path / "a.png")
     assert code == 0 and "% sure" in out and (tmp_path / "a.png").is_file()
     code, out, err = homunculus("ask", tmp_path / "page.pdf", "What is it?", "Who?", *common, "--json", "-")
@@ -168,6 +173,36 @@ def test_ask_on_the_command_line(trained, page, tmp_path, homunculus):
     assert code == 2 and "a question is missing" in err
     code, _, err = homunculus("ask", tmp_path / "none.png", "What?", *common)
     assert code == 2 and "none.png" in err and "Traceback" not in err
+
+
+# -- the reader that comes with the package --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the language model of the package is the one that it was trained with
+        return load_reader()
+
+
+def test_the_shipped_reader_answers_what_the_demo_asks(shipped):
+    demo = (ROOT / "Makefile").read_text()
+    questions = re.findall(r'"([^"]+\?)"', demo[demo.index("homunculus ask") :])
+    answers = shipped.ask(ROOT / "examples" / "invoice.png", questions)
+    assert [answer.text for answer in answers] == ["926.52", "K-2209", "2026-0417"]
+    assert all(answer.glance.selection.mask.sum() == 273 for answer in answers)
+
+
+def test_the_shipped_reader_is_not_sure_of_what_it_cannot_know(shipped):
+    blank = Image.new("RGB", (800, 1000), "white")
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (600, 500, 3), np.uint8))
+    for image in (blank, noise):
+        for answer in shipped.ask(image, ["What is the total?", "Wie lautet die Rechnungsnummer?", "请问总额是多少?"]):
+            assert answer.confidence < 0.5, (answer.text, answer.notes)
+
+
+def test_all_shipped_weights_together_are_small():
+    assert sum(file.stat().st_size for file in SHIPPED.iterdir()) < 48e6
 
 
 # -- the benchmark ---------------------------------------------------------------------------------------------
@@ -213,7 +248,29 @@ def test_the_benchmark_goes_on_where_it_was_and_scores_what_was_said(trained, pa
         and "| funsd | 4 | " in written
         and (tmp_path / "images/reader.png").is_file()
     )
+    assert "| funsd at 273 tokens: 0.55 | funsd 0." in written and "Not measured yet" in written
     moved = reading.other_pages(reading.items(tmp_path / "data", "funsd"))
     assert {(item.qid, item.image.stem) for item in moved} == {("a0", "b"), ("a1", "b"), ("b0", "a"), ("b1", "a")}
     sure, right = np.array([0.95, 0.95, 0.15, 0.15]), np.array([1.0, 0.0, 0.0, 0.0])
     assert reading.calibration_error(sure, right) == pytest.approx(0.5 * 0.45 + 0.5 * 0.15)
+
+
+def test_the_time_of_a_question_is_told(trained, tmp_path, capsys):
+    weights, language = trained
+    how = ("--count", 2, "--weights", weights, "--language", language, "--out", tmp_path / "ask.json")
+    asking.main([*map(str, how)])
+    found = json.loads((tmp_path / "ask.json").read_text())
+    assert found["count"] == 2 and 0 < sum(found["parts"].values()) <= found["slowest"] * 1.01
+    assert found["loading"] > 0.5 and 0.1 < found["gigabytes"] < 64  # torch alone takes as much
+    assert "s to load" in capsys.readouterr().out
+
+
+def test_aims_are_told_as_they_came_out():
+    rows = [
+        {"dataset": "docvqa", "way": way, "value": value}
+        for way, value in (("foveated/query/273", 0.5), ("uniform/query/273", 0.45), ("foveated/query/1536", 0.6))
+    ]
+    told = reader_page.aims(rows)
+    assert "| docvqa at 273 tokens: 0.45 | docvqa 0.500 | met |" in told
+    assert "| docvqa at 273 tokens: 0.1 over uniform/query | docvqa 0.050 | missed |" in told
+    assert "| 95% of 1,536 tokens at 273 | docvqa 0.833 | missed |" in told and "sroie" not in told

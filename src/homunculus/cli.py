@@ -9,10 +9,11 @@ import ast
 import inspect
 import os
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -24,8 +25,12 @@ from homunculus.allocators import RULES, check_options, options_of
 from homunculus.errors import ImageError, InputError
 from homunculus.eye import Eye, Glance
 from homunculus.files import replacing
-from homunculus.image import MAX_PIXELS
+from homunculus.image import MAX_PIXELS, load
 from homunculus.train.cli import app as train_app
+
+if TYPE_CHECKING:
+    from homunculus.adapters.vlm import Reply
+    from homunculus.reader.model import Answer
 
 app = typer.Typer(
     help="A fixed budget of visual tokens, spent where the question looks.",
@@ -169,7 +174,6 @@ def view(
     from PIL import Image
 
     from homunculus.adapters.crops import COSTS, cost, crops
-    from homunculus.image import load
 
     pixels = load(image, page=page, dpi=dpi, max_pixels=max_pixels)
     found = crops(
@@ -186,7 +190,7 @@ def view(
         out.print(f"{name}: {cost(name, sizes)} tokens; the image itself {cost(name, [whole])}")
 
 
-@app.command(hidden=True)  # until trained weights of the bridge are shipped
+@app.command()
 def ask(
     image: Annotated[str, typer.Argument(help="PNG, JPEG, WebP, TIFF or PDF.")],
     questions: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="What to answer; one or several.")],
@@ -195,7 +199,14 @@ def ask(
     budget: Budget = 273,
     fixation: Place = None,
     model: Annotated[
-        str | None, typer.Option(help="Folder or hub id of the language model; else the one on this machine.")
+        str | None,
+        typer.Option(help="Folder or hub id of a VLM to ask, such as Qwen/Qwen3-VL-2B-Instruct; else the reader."),
+    ] = None,
+    where: Annotated[
+        str, typer.Option(help="With --model: before its tower, after it, or crops; unless told, the first it can.")
+    ] = "",
+    language: Annotated[
+        str | None, typer.Option(help="Folder or hub id of the reader's language model; else the one on this machine.")
     ] = None,
     weights: Annotated[Path | None, typer.Option(help="Folder of the reader's weights; else the shipped ones.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
@@ -213,25 +224,19 @@ def ask(
     """Answer questions about an image or a page of a PDF, and tell how sure the answer is.
 
     [dim]homunculus ask page.png "What is the total?" --png look.png[/dim]
+    [dim]homunculus ask page.png "What is the total?" --model Qwen/Qwen3-VL-2B-Instruct --device cuda[/dim]
 
     The page is taken in once; each question looks at it anew. With several questions each gets its own picture:
     look.png becomes look-1.png, look-2.png; the JSON has a line for each.
     """
-    from homunculus.reader import load_reader
-
     if any(not question.strip() for question in questions):
         raise InputError("a question is missing: ask something about the image")
-    with err.status("loading the reader") if err.is_terminal else nullcontext():
-        reader = load_reader(weights, model, device)
-    how: dict[str, Any] = {
-        "allocator": allocator,
-        "relevance": relevance,
-        "budget": budget,
-        "fixation": _point(fixation),
-    }
-    how |= {"page": page, "dpi": dpi, "max_pixels": max_pixels}
-    how |= {"most": most, "temperature": temperature, "seed": seed}
-    answers = reader.ask(image, questions, **how)
+    talk: dict[str, Any] = {"most": most, "temperature": temperature, "seed": seed}
+    look: dict[str, Any] = {"allocator": allocator, "relevance": relevance, "budget": budget}
+    loading: dict[str, Any] = {"page": page, "dpi": dpi, "max_pixels": max_pixels}
+    with err.status(f"loading {model or 'the reader'}") if err.is_terminal else nullcontext():
+        asked = _vlm(model, where, device) if model else _reader(weights, language, device, _point(fixation))
+    answers = asked(image, questions, look, loading, talk)
     if json_:
         lines = "".join(answer.to_json() for answer in answers)
         if json_ == Path("-"):
@@ -243,7 +248,7 @@ def ask(
     for i, answer in enumerate(answers):
         if len(answers) > 1:
             says.print(escape(questions[i]), style="dim")
-        says.print(f"[bold]{escape(answer.text)}[/bold]  [dim]{answer.confidence:.0%} sure[/dim]")
+        says.print(f"[bold]{escape(answer.text)}[/bold]  [dim]{answer.how_sure}[/dim]")
         if png:
             own = png if len(answers) == 1 else png.with_name(f"{png.stem}-{i + 1}{png.suffix}")
             answer.save(own)
@@ -265,6 +270,33 @@ def allocators(name: Annotated[str | None, typer.Argument(help="One allocator, t
     out.print("\noptions:" if options else "\nno options")
     for key, parameter in options.items():
         out.print(f"  {key} = {parameter.default!r}", markup=False)
+
+
+How = dict[str, Any]
+Asked = Callable[[str, list[str], How, How, How], Sequence["Answer | Reply"]]
+
+
+def _reader(weights: Path | None, language: str | None, device: str, fixation: Any) -> Asked:
+    from homunculus.reader import load_reader
+
+    reader = load_reader(weights, language, device)
+    return lambda image, questions, look, loading, talk: reader.ask(
+        image, questions, fixation=fixation, **look, **loading, **talk
+    )
+
+
+def _vlm(model: str, where: str, device: str) -> Asked:
+    from homunculus import adapters
+    from homunculus.adapters.base import as_picture
+
+    vlm = adapters.load(model, device)
+
+    def ask(image: str, questions: list[str], look: How, loading: How, talk: How) -> list[Reply]:
+        if vlm.family.rules and look["allocator"] == "foveated":  # which was not asked for
+            look = look | {"allocator": ""}
+        return vlm.ask(as_picture(load(image, **loading)), questions, where=where, **look, **talk)
+
+    return ask
 
 
 def _report(glance: Glance, image: str, png: Path | None, json_: Path | None) -> None:

@@ -9,7 +9,10 @@ The model stays as it was: all that is done is done to its inputs.
 
 from __future__ import annotations
 
+import os
 from typing import Any
+
+import torch
 
 from homunculus.adapters.base import Family
 from homunculus.adapters.llava import Llava
@@ -18,7 +21,7 @@ from homunculus.adapters.tiled import Gemma3, Idefics3, InternVL, LlavaNext
 from homunculus.adapters.vlm import VLM
 from homunculus.errors import InputError
 
-__all__ = ["VLM", "Family", "list_families", "wrap"]
+__all__ = ["VLM", "Family", "list_families", "load", "wrap"]
 
 FAMILIES: dict[str, type[Family]] = {
     "qwen3_vl": Qwen3,
@@ -37,6 +40,22 @@ FAMILIES: dict[str, type[Family]] = {
 def list_families() -> list[str]:
     """Model types that `wrap` knows, as their configs name them."""
     return list(FAMILIES)
+
+
+def load(name: str | os.PathLike[str], device: str = "cpu") -> VLM:
+    """A VLM from a folder or hub id, ready to be given a fixed budget; in bfloat16 on a GPU."""
+    try:
+        from transformers import AutoModelForImageTextToText, AutoProcessor
+    except ImportError as error:
+        raise InputError("other VLMs need transformers: pip install 'homunculus[hf]'") from error
+    try:
+        processor = AutoProcessor.from_pretrained(name)
+        dtype = torch.bfloat16 if torch.device(device).type == "cuda" else torch.float32
+        model: Any = AutoModelForImageTextToText.from_pretrained(name, dtype=dtype, attn_implementation="sdpa")
+    except (OSError, ValueError, ImportError) as error:
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise InputError(f"cannot load a vision-language model from {name}: {reason}") from error
+    return wrap(model.to(device).eval().requires_grad_(False), processor)
 
 
 def wrap(model: Any, processor: Any) -> VLM:

@@ -23,7 +23,7 @@ from homunculus.errors import InputError
 from homunculus.relevance import Scene
 
 if TYPE_CHECKING:
-    from homunculus.adapters.base import Encoded, Gridded, Wish
+    from homunculus.adapters.base import Encoded, Gridded, View, Wish
 
 COARSE, SHARE = 64, 4  # tokens of the first pass: at most so many, and at most one in so many of the budget
 MIDDLE = (1 / 3, 2 / 3)  # the layers whose attention counts, as shares of all
@@ -42,8 +42,8 @@ class Watch(NamedTuple):
 _watches: list[Watch] = []
 
 
-def attentive(family: Gridded, prefill: Prefill, wish: Wish) -> dict[str, Any] | None:
-    """Inputs whose fine tokens lie where the model attends to in a first pass, with the cache of that.
+def attentive(family: Gridded, prefill: Prefill, wish: Wish) -> tuple[dict[str, Any], list[View]] | None:
+    """Inputs whose fine tokens lie where the model attends to in a first pass, with the cache of that; and these.
 
     None where all tokens of all images are within the budget: there is nothing to choose.
     """
@@ -81,7 +81,7 @@ def attentive(family: Gridded, prefill: Prefill, wish: Wish) -> dict[str, Any] |
     begin, asking = _halves(texts, family.image_token, both, units)
     ready = _joined(family, [stacked(begin, pad), stacked(asking, pad)], family.see(fine, pictures, wish.where))
     kept = cache_of(prefill.text.config, first.keys[:, :, :, :known], first.values[:, :, :, :known])
-    return ready | {"past_key_values": kept}
+    return ready | {"past_key_values": kept}, fine
 
 
 def over_tree(tree: CellTree, attention: Tensor, look: Selection) -> Tensor:

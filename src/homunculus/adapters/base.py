@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from homunculus.adapters.layout import Unit
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
-from homunculus.eye import Eye
+from homunculus.eye import Eye, Glance
 from homunculus.relevance import Scene
 
 Picture: TypeAlias = "Image.Image | Tensor"  # tensors are uint8 [3, H, W], and stay on their device
@@ -70,6 +70,12 @@ class View:
         """How many tokens there are."""
         return self.selection.mask.shape[1]
 
+    def glance(self, question: str) -> Glance:
+        """It as a glance, for a picture; where the eye was fixed, and on what account, is not known any more."""
+        scene = Scene(self.scene.pixels[self.row : self.row + 1], self.scene.tree)
+        nowhere, nothing = self.scene.pixels.new_zeros(0, 2).float(), torch.zeros(scene.tree.size)
+        return Glance(question, "chosen", self.count, self.selection, nowhere, nothing.to(nowhere.device), scene)
+
 
 @dataclass(frozen=True, eq=False)
 class Wish:
@@ -96,6 +102,7 @@ class Shown:
     rows: list[list[int]]
     units: list[Unit]
     seen: Encoded
+    views: list[View] = field(default_factory=list)  # where an image is one grid
 
 
 class Family(ABC):
@@ -180,11 +187,8 @@ class Gridded(Family):
         """One placeholder a picture is written; what it stands for is made from the chosen cells."""
         pictures, asked = zip(*wish.each, strict=True)
         views = self._viewed(pictures, asked, wish.eye)
-        return Shown(
-            self.tokenizer(wish.texts)["input_ids"],
-            self.units(views, wish.whole),
-            self.see(views, pictures, wish.where),
-        )
+        seen = self.see(views, pictures, wish.where)
+        return Shown(self.tokenizer(wish.texts)["input_ids"], self.units(views, wish.whole), seen, views)
 
     def see(self, views: Sequence[View], pictures: Sequence[Picture], where: str) -> Encoded:
         """What the tower says of views of pictures."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,15 +17,45 @@ from torch import Tensor
 
 from homunculus import image as images
 from homunculus.adapters.attention import attentive
-from homunculus.adapters.base import Family, Gridded, Picture, Wish, as_picture
+from homunculus.adapters.base import Family, Gridded, Picture, View, Wish, as_picture
 from homunculus.adapters.crops import crops
 from homunculus.adapters.layout import laid_out
 from homunculus.adapters.prefill import Prefill
 from homunculus.errors import InputError, whole_number
-from homunculus.eye import SCOUTED, Eye
+from homunculus.eye import SCOUTED, Eye, Glance, save
 from homunculus.reader import load_scout
+from homunculus.viz import picture
 
 Messages = Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What a VLM says to a question, the mean probability of its tokens, and what it was shown, if that is one grid."""
+
+    text: str
+    probability: float
+    glance: Glance | None
+
+    @property
+    def how_sure(self) -> str:
+        """The probability in words: it says less than a confidence that was learned."""
+        return f"probability {self.probability:.0%}"
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        shown = self.glance.to_dict() if self.glance else {}
+        return json.dumps(shown | {"answer": self.text, "probability": self.probability}) + "\n"
+
+    def picture(self) -> Image.Image:
+        """The picture of what was shown, with the answer above it."""
+        if self.glance is None:
+            raise InputError("there is no picture of tiles and crops; leave out --png")
+        return picture(self.glance, self.text)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture (.png, .jpg, .webp) or the numbers (.json)."""
+        save(self, path)
 
 
 class VLM:
@@ -30,6 +63,7 @@ class VLM:
 
     def __init__(self, family: Family) -> None:
         self.family, self.model, self.processor = family, family.model, family.processor
+        self.views: list[View] = []  # what `prepare` looked at last; none where there are tiles or crops
 
     @cached_property
     def scout(self) -> Any:
@@ -61,6 +95,7 @@ class VLM:
             whole: positions of coarse cells in whole numbers, for models or engines that take no fractions.
             scout: finds what is asked for; True is the one that comes with the package, False does without.
         """
+        self.views = []
         rules = self.family.rules
         where, allocator = where or self.family.where[0], allocator or (*rules, "foveated")[0]
         if where not in self.family.where:
@@ -98,10 +133,12 @@ class VLM:
             if not isinstance(self.family, Gridded):
                 kind = self.model.config.model_type
                 raise InputError(f"relevance='attention' is not there for {kind} models; use relevance='query'")
-            inputs = attentive(self.family, self.prefill, wish)
-            if inputs is not None:
+            found = attentive(self.family, self.prefill, wish)
+            if found is not None:
+                inputs, self.views = found
                 return inputs
         shown = self.family.show(wish)
+        self.views = shown.views
         pad = self.family.tokenizer.pad_token_id or 0
         made = laid_out(shown.rows, self.family.image_token, shown.units, pad, self.family.guard)
         ready: dict[str, Any] = {name: value.to(self.model.device) for name, value in made.items()}
@@ -124,7 +161,27 @@ class VLM:
         )
         return dict(made.to(self.model.device))
 
-    def generate(self, inputs: dict[str, Any], **how: Any) -> Tensor:
+    @torch.no_grad()
+    def ask(
+        self, image: Any, questions: Sequence[str], most: int = 64, temperature: float = 0.0, seed: int = 0, **how: Any
+    ) -> list[Reply]:
+        """Answers to questions about one image; `how` goes to `prepare`."""
+        image, replies = _opened(image), []
+        sampling = {"do_sample": True, "temperature": temperature} if temperature > 0 else {"do_sample": False}
+        for question in questions:
+            inputs = self.prepare([image], [question], **how)
+            torch.manual_seed(seed)
+            said = self.generate(
+                inputs, max_new_tokens=most, output_logits=True, return_dict_in_generate=True, **sampling
+            )
+            new = said.sequences[0, inputs["input_ids"].shape[1] :]
+            chances = torch.stack(said.logits, 1)[0].float().softmax(-1).gather(1, new[:, None])  # [n, 1]
+            text = self.family.tokenizer.decode(new, skip_special_tokens=True).strip()
+            view = self.views[0].glance(question) if self.views else None
+            replies.append(Reply(text, float(chances.mean()), view))
+        return replies
+
+    def generate(self, inputs: dict[str, Any], **how: Any) -> Any:
         """`model.generate`, also where the installed transformers does not take encoded images yet."""
         with self._injected(inputs) as ready:
             return self.model.generate(**ready, **how)

@@ -27,7 +27,7 @@ from homunculus.eye import Eye, Glance, save
 from homunculus.reader.bridge import Bridge
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.language import Language, fingerprint
-from homunculus.reader.notes import Note, laid_out, spots, take
+from homunculus.reader.notes import UNSURE, Note, laid_out, spots, take
 from homunculus.reader.scout import Scout
 from homunculus.reader.talk import BEFORE, END, NOT_FOUND, note_ids, prompt_ids
 
@@ -55,6 +55,11 @@ class Answer:
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def how_sure(self) -> str:
+        """The confidence in words."""
+        return f"{self.confidence:.0%} sure"
+
     def to_dict(self) -> dict[str, Any]:
         """The glance's entries with answer, confidence, notes and seconds, ready for JSON."""
         said = {"answer": self.text, "confidence": self.confidence, "notes": self.notes, "seconds": self.seconds}
@@ -68,7 +73,7 @@ class Answer:
         """The picture of the glance with the answer above it."""
         from homunculus.viz import picture
 
-        return picture(self.glance, f"{self.text}   ({self.confidence:.0%} sure)")
+        return picture(self.glance, f"{self.text}   ({self.how_sure})")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture (.png, .jpg, .webp) or the numbers (.json)."""
@@ -272,7 +277,10 @@ class Reader:
     def _answer(
         self, glance: Glance, notes: list[Note], ids: list[int], chances: list[float], seconds: dict[str, float]
     ) -> Answer:
-        text = self.language.decode([token for token in ids if token not in self.ends]).strip()
+        text = self.language.decode([token for token in ids if token not in self.ends])
+        text = (
+            text.strip().removesuffix(UNSURE).strip()
+        )  # copied from a note, which has it from us and not from the page
         sure = calibrated(sum(chances) / len(chances), self.calibration)
         return Answer(
             text, 1 - sure if text == NOT_FOUND else sure, glance, tuple(note.text for note in notes), seconds

@@ -24,6 +24,7 @@ TALL = 26.0  # pixels of a place's height from which two lines fit in
 SURE = -0.45  # mean log probability of its letters from which a line is worth noting
 CLEAR = -0.15  # the same from which it is most likely right; a question mark stands behind others
 MARKS = ("***", "**", "*", "*")  # before the lines at the scout's best places
+UNSURE = "?"  # behind those that were hard to read
 COST = 240.0  # tokens that the lines of a page may have, as `cost` counts them
 
 
@@ -193,7 +194,8 @@ def laid_out(notes: Sequence[Note]) -> str:
             rows.append([note])
     return "\n".join(
         " | ".join(
-            f"{marks.get(note, '')} {note.text}{'' if note.clear else '?'}".strip() for note in sorted(row, key=_left)
+            f"{marks.get(note, '')} {note.text}{'' if note.clear else UNSURE}".strip()
+            for note in sorted(row, key=_left)
         )
         for row in rows
     )

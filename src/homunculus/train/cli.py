@@ -127,7 +127,7 @@ def calibrate(
     data: Annotated[Path, typer.Option(help="Folder of the sets whose train pages were learned from.")],
     sets: Annotated[str, typer.Option(help="Their names.")] = "docvqa,sroie,funsd,chartqa",
     limit: Annotated[int, typer.Option(min=1, help="Questions a set.")] = 100,
-    model: Annotated[str, typer.Option(help="Folder or hub id of the language model.")] = "",
+    language: Annotated[str, typer.Option(help="Folder or hub id of the language model.")] = "",
     device: Device = "cpu",
 ) -> None:
     """Learn from pages held back how far the reader's confidence can be trusted; noted in the weights.
@@ -136,5 +136,5 @@ def calibrate(
     """
     from homunculus.train.calibration import calibrate as fit
 
-    slope, offset, count = fit(weights, data, sets.split(","), limit, device, model or None)
+    slope, offset, count = fit(weights, data, sets.split(","), limit, device, language or None)
     typer.echo(f"slope {slope:.3f}, offset {offset:.3f}, from {count} answers")

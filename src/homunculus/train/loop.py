@@ -226,7 +226,10 @@ class Trainer:
 
     def _log(self, recent: list[Losses], pages: int, seconds: float) -> str:
         """Note the means of recent steps."""
-        figures = {k: round(float(torch.stack([row[k].float() for row in recent]).mean()), 4) for k in recent[0]}
+        names = dict.fromkeys(name for row in recent for name in row)  # not every kind of step has every loss
+        figures = {
+            k: round(float(torch.stack([row[k].float() for row in recent if k in row]).mean()), 4) for k in names
+        }
         if any(not math.isfinite(v) for k, v in figures.items() if k not in FIGURES):
             raise InputError(f"{self.name} diverged at step {self.step}: {figures}; lower lr and start again")
         self._write({"step": self.step, "seconds": round(seconds, 1), "pages": pages, "lr": self._rate()} | figures)

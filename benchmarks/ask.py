@@ -1,0 +1,95 @@
+"""How long the reader takes on this machine: loading, a question, memory.
+
+python benchmarks/ask.py --data FOLDER         # one question each of 40 pages of docvqa/val
+python benchmarks/ask.py                       # the example page instead, several times
+
+Writes results/ask_cpu.json. Loading is that of a new process, imports and all; a question counts from the file to the
+answer, each page is new; the language model is in the cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rich.progress import track
+
+from homunculus import InputError, load_reader
+from homunculus.eval.data import items
+from homunculus.files import replacing
+from machine import machine
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "examples" / "invoice.png", "What is the total?"
+
+
+def asked(data: Path | None, name: str, count: int) -> list[tuple[Path, str]]:
+    """One question each of so many pages, evenly from all of them."""
+    if data is None:
+        return [EXAMPLE] * count
+    first = {item.image: item.question for item in reversed(items(data, name))}
+    pages = sorted(first)
+    return [(page, first[page]) for page in pages[:: max(1, len(pages) // count)][:count]]
+
+
+def loaded_in(*how: object) -> float:
+    """Seconds of a process that loads the reader and ends."""
+    words = ", ".join(repr(None if word is None else str(word)) for word in how)
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", f"import homunculus; homunculus.load_reader({words})"], check=True)
+    return time.perf_counter() - begun
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of the sets")
+    parser.add_argument("--set", default="docvqa")
+    parser.add_argument("--count", type=int, default=40, help="questions")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--weights", type=Path)
+    parser.add_argument("--language", help="folder or hub id of the language model")
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "ask_cpu.json")
+    args = parser.parse_args(words)
+    try:
+        reader = load_reader(args.weights, args.language, args.device)
+        loading = loaded_in(args.weights, args.language, args.device)
+        todo = asked(args.data, args.set, args.count)
+        reader.ask(*todo[0])  # kernels are chosen at the first
+        seconds, parts = [], []
+        for image, question in track(todo, "asking"):
+            begun = time.perf_counter()
+            parts.append(reader.ask(image, question).seconds)
+            seconds.append(time.perf_counter() - begun)
+    except InputError as error:
+        sys.exit(str(error))
+    result = {
+        "machine": machine(args.device),
+        "pages": args.set if args.data else "example",
+        "count": len(seconds),
+        "loading": loading,
+        "median": statistics.median(seconds),
+        "slowest": max(seconds),
+        "parts": {name: statistics.median(part.get(name, 0.0) for part in parts) for name in parts[0]},
+        "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+    }
+    with replacing(args.out) as unfinished:
+        unfinished.write_text(json.dumps(result, indent=1) + "\n")
+    print(told(result))
+
+
+def told(result: dict) -> str:
+    parts = ", ".join(f"{name} {seconds:.2f}" for name, seconds in result["parts"].items())
+    return (
+        f"{result['loading']:.1f} s to load, {result['median']:.2f} s a question in the median of {result['count']} "
+        f"({parts}), {result['slowest']:.2f} s at most, {result['gigabytes']:.1f} GB of memory"
+    )
+
+
+if __name__ == "__main__":
+    main()
