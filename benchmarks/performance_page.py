@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from homunculus.files import replacing
 
 ROOT = Path(__file__).parents[1]
@@ -38,11 +40,31 @@ ever made.
 | image | seconds | ns a pixel | peak memory of the process, MiB |
 |---|---|---|---|
 {looks}
+{vlm}"""
+VLM = """
+## The first token of a VLM
+
+`python benchmarks/qwen3vl.py --device cuda` (writes `results/qwen3vl_h200.json`): Qwen3-VL in the shape of its 8B
+model, random weights, bf16, pixels on the GPU, {where}.
+Milliseconds to the first token, median; `ours` is pyramid, scout, allocation, gather and packing; "captured" runs the
+language model as a CUDA graph; "by attention" asks the model itself where to look.
+
+![Time to the first token against tokens, stock and chosen](images/qwen3vl.png)
+
+{parts}
+| image | batch | way | tokens | to first token | tower | prefill | ours | a further token | memory, GB | faster |
+|---|---|---|---|---|---|---|---|---|---|---|
+{rows}
 """
+PARTS = ("load", "pyramid", "scout", "allocation", "gather")
 
 
 def read(name: str) -> dict:
     return json.loads((ROOT / "results" / f"{name}.json").read_text())
+
+
+def known(name: str) -> bool:
+    return (ROOT / "results" / f"{name}.json").is_file()
 
 
 def where(machine: dict) -> str:
@@ -68,6 +90,41 @@ def allocator_rows(cpu: dict, gpu: dict) -> str:
     return "\n".join(lines)
 
 
+def vlm_section(results: dict, picture: Path) -> str:
+    """The first token of a VLM: a table, a line on what is ours, and a plot."""
+    names = ("total", "tower", "prefill", "ours", "decode", "memory")
+    lines = []
+    for row in results["rows"]:
+        shown = " | ".join(f"{row[name]:.1f}" if name in row else "" for name in names)
+        head = f"| {row['size']}² | {row['batch']} | {row['way']} | {row['budget']} | "
+        lines.append(f"{head}{shown} | {row['times']:.1f}x |")
+    detailed = [row for row in results["rows"] if row["way"] == "before, captured"]
+    at = max(detailed, key=lambda row: (row["size"] == 2048, row["batch"], -abs(row["budget"] - 273)))
+    parts = ", ".join(f"{name} {at[name]:.1f}" for name in PARTS)
+    place = f"At {at['size']}², batch {at['batch']} and {at['budget']} tokens"
+    told = f"{place}, in milliseconds: {parts} (loading is not in the total).\n"
+    plot_vlm(results["rows"], at["size"], picture)
+    return VLM.format(where=where(results["machine"]), rows="\n".join(lines), parts=told)
+
+
+def plot_vlm(rows: list[dict], size: int, path: Path) -> None:
+    """Time to the first token against tokens, one panel a batch size."""
+    batches = sorted({row["batch"] for row in rows if row["size"] == size})
+    figure = Figure(figsize=(5 * len(batches), 3.4), layout="constrained")
+    for i, batch in enumerate(batches):
+        axes = figure.add_subplot(1, len(batches), i + 1)
+        here = [row for row in rows if (row["size"], row["batch"]) == (size, batch)]
+        for way in dict.fromkeys(row["way"] for row in here):
+            points = sorted((row["budget"], row["total"]) for row in here if row["way"] == way)
+            axes.plot(*zip(*points, strict=True), marker="o", label=way)
+        axes.set(
+            title=f"{size}², batch {batch}", xlabel="tokens", ylabel="ms to the first token", xscale="log", yscale="log"
+        )
+    figure.axes[0].legend(fontsize=7)
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, format="png", dpi=130, metadata={"Software": None})
+
+
 def main() -> None:
     cpu, gpu, look = read("allocators_cpu"), read("allocators_cuda"), read("look_cpu")
     looks = []
@@ -80,6 +137,7 @@ def main() -> None:
         look=where(look["machine"]),
         allocators=allocator_rows(cpu, gpu),
         looks="\n".join(looks),
+        vlm=vlm_section(read("qwen3vl_h200"), ROOT / "docs/images/qwen3vl.png") if known("qwen3vl_h200") else "",
     )
     with replacing(ROOT / "docs" / "performance.md") as unfinished:
         unfinished.write_text(page)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -20,6 +21,7 @@ from homunculus.adapters.prefill import Prefill, cache_of
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
+from homunculus.reader.replay import Replay
 from homunculus.relevance import Scene
 
 if TYPE_CHECKING:
@@ -63,15 +65,14 @@ def attentive(family: Gridded, prefill: Prefill, wish: Wish) -> tuple[dict[str, 
     pad = family.tokenizer.pad_token_id or 0
     parts = [stacked(begin, pad), stacked(asking, pad, front=False)]
     inputs, known = _joined(family, parts, family.see(coarse, pictures, wish.where)), parts[0]["input_ids"].shape[1]
-    with watching(prefill.text, known, inputs["attention_mask"][:, known:]) as found:
-        first = prefill.run(inputs, prefill.first)
-    attention = torch.stack(list(found.values())).mean(0)[:, :known]  # [B, known]: the coarse tokens stand last
-
+    if known not in prefill.passes:
+        prefill.passes[known] = Replay(partial(_first_pass, prefill, known))
+    first: Attended = prefill.run(inputs, prefill.passes[known])
     eye = copy.copy(wish.eye)
     eye.budget -= few
     chosen = []
     for (scene, rows), look in zip(scenes, looks, strict=True):
-        relevance = over_tree(scene.tree, attention[rows, known - look.mask.shape[1] :], look)
+        relevance = over_tree(scene.tree, first.attention[rows, known - look.mask.shape[1] :], look)
         enough = eye.budget >= _cells(scene)
         asks = [asked[i] for i in rows]
         chosen.append(_even(scene, len(rows), _cells(scene)) if enough else eye.choose(scene, asks, relevance))
@@ -80,8 +81,23 @@ def attentive(family: Gridded, prefill: Prefill, wish: Wish) -> tuple[dict[str, 
     both = [Unit(1, a.whole, torch.cat((a.places, b.places), -1)) for a, b in zip(units, more, strict=True)]
     begin, asking = _halves(texts, family.image_token, both, units)
     ready = _joined(family, [stacked(begin, pad), stacked(asking, pad)], family.see(fine, pictures, wish.where))
-    kept = cache_of(prefill.text.config, first.keys[:, :, :, :known], first.values[:, :, :, :known])
-    return ready | {"past_key_values": kept}, fine
+    return ready | {"past_key_values": cache_of(prefill.text.config, first.keys, first.values)}, fine
+
+
+class Attended(NamedTuple):
+    """Keys and values of a text up to its coarse tokens, which stand last there, and what follows attends to [B, L]."""
+
+    keys: Tensor
+    values: Tensor
+    attention: Tensor
+
+
+def _first_pass(prefill: Prefill, known: int, ids: Tensor, mask: Tensor, *more: Tensor) -> Attended:
+    """The first pass over texts that go on after `known` tokens."""
+    with watching(prefill.text, known, mask[:, known:]) as found:
+        first = prefill.first(ids, mask, *more)
+    attention = torch.stack(list(found.values())).mean(0)[:, :known]
+    return Attended(first.keys[:, :, :, :known], first.values[:, :, :, :known], attention)
 
 
 def over_tree(tree: CellTree, attention: Tensor, look: Selection) -> Tensor:

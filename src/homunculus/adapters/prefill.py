@@ -7,12 +7,14 @@ replayed: at batch 1 a language model otherwise waits for its launches.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from homunculus.reader.replay import Replay
+
+V = TypeVar("V")
 
 
 class First(NamedTuple):
@@ -33,6 +35,7 @@ class Prefill:
     def __init__(self, model: Any, image_token: int) -> None:
         self.model, self.text, self.image_token = model, model.model.language_model, image_token
         self._run = Replay(self.first)
+        self.passes: dict[int, Replay[Any]] = {}  # first passes of `attention`, by the length that is kept of them
 
     @torch.no_grad()
     def __call__(self, inputs: dict[str, Any]) -> tuple[Tensor, Any]:
@@ -40,7 +43,7 @@ class Prefill:
         first = self.run(inputs, self._run)
         return first.logits, cache_of(self.text.config, first.keys, first.values)
 
-    def run(self, inputs: dict[str, Any], call: Callable[..., First]) -> First:
+    def run(self, inputs: dict[str, Any], call: Callable[..., V]) -> V:
         """Call with what inputs hold: what a cache of theirs has is not worked on again."""
         seen = inputs["mm_encoder_outputs"]["image"]
         deeper = getattr(seen, "deepstack_features", None) or []
