@@ -96,43 +96,18 @@ class VLM:
             scout: finds what is asked for; True is the one that comes with the package, False does without.
         """
         self.views = []
-        rules = self.family.rules
-        where, allocator = where or self.family.where[0], allocator or (*rules, "foveated")[0]
-        if where not in self.family.where:
-            known = ", ".join(map(repr, self.family.where))
-            raise InputError(f"where must be one of {known} for {self.model.config.model_type} models, got {where!r}")
-        whole_number("budget", budget, 1)
+        where, allocator = self._checked(budget, where, allocator, relevance)
         groups = [list(group) if isinstance(group, (list, tuple)) else [group] for group in images]
-        if len(groups) != len(questions):
-            raise InputError(f"there are images for {len(groups)} questions but {len(questions)} questions")
-        if not all(groups):
-            raise InputError("every question needs at least one image")
-        if rules and allocator not in rules:
-            kind = self.model.config.model_type
-            raise InputError(
-                f"{kind} models show tiles, of which only {', '.join(rules)} can choose, got {allocator!r}"
-            )
+        texts = self._texts(groups, questions)
         scout = self.scout if scout is True and relevance in SCOUTED else scout
         known = "information" if relevance == "attention" else relevance
         eye = Eye(allocator, known, budget, cell=self.family.cell, scout=scout, **options)
-        texts = [self._text(question, len(group)) for question, group in zip(questions, groups, strict=True)]
-        for text, group in zip(texts, groups, strict=True):
-            if text.count(self.family.placeholder) != len(group):
-                there = text.count(self.family.placeholder)
-                raise InputError(
-                    f"a text has {there} placeholders for images, but {len(group)} images are given for it"
-                )
         asked = [_last(question) for question in questions]
         pictures = [[_opened(image) for image in group] for group in groups]
         if where == "crops":
-            if relevance == "attention":
-                raise InputError("relevance='attention' looks before or after the tower, not at crops")
             return self._cropped(questions, pictures, eye)
         wish = Wish(texts, asked, pictures, eye, where, whole)
-        if relevance == "attention":
-            if not isinstance(self.family, Gridded):
-                kind = self.model.config.model_type
-                raise InputError(f"relevance='attention' is not there for {kind} models; use relevance='query'")
+        if relevance == "attention" and isinstance(self.family, Gridded):
             found = attentive(self.family, self.prefill, wish)
             if found is not None:
                 inputs, self.views = found
@@ -144,6 +119,39 @@ class VLM:
         ready: dict[str, Any] = {name: value.to(self.model.device) for name, value in made.items()}
         ready["mm_encoder_outputs"] = {"image": self.family.output(shown.seen)}
         return self.family.finish(ready)
+
+    def _checked(self, budget: int, where: str, allocator: str, relevance: str) -> tuple[str, str]:
+        """Where to choose and by which rule, if the family can do that."""
+        kind, rules = self.model.config.model_type, self.family.rules
+        where, allocator = where or self.family.where[0], allocator or (*rules, "foveated")[0]
+        whole_number("budget", budget, 1)
+        if where not in self.family.where:
+            known = ", ".join(map(repr, self.family.where))
+            raise InputError(f"where must be one of {known} for {kind} models, got {where!r}")
+        if rules and allocator not in rules:
+            raise InputError(
+                f"{kind} models show tiles, of which only {', '.join(rules)} can choose, got {allocator!r}"
+            )
+        if relevance == "attention" and where == "crops":
+            raise InputError("relevance='attention' looks before or after the tower, not at crops")
+        if relevance == "attention" and not isinstance(self.family, Gridded):
+            raise InputError(f"relevance='attention' is not there for {kind} models; use relevance='query'")
+        return where, allocator
+
+    def _texts(self, groups: Sequence[Sequence[Any]], questions: Sequence[str | Messages]) -> list[str]:
+        """What the model is asked, with a placeholder for each of the images."""
+        if len(groups) != len(questions):
+            raise InputError(f"there are images for {len(groups)} questions but {len(questions)} questions")
+        if not all(groups):
+            raise InputError("every question needs at least one image")
+        texts = [self._text(question, len(group)) for question, group in zip(questions, groups, strict=True)]
+        for text, group in zip(texts, groups, strict=True):
+            there = text.count(self.family.placeholder)
+            if there != len(group):
+                raise InputError(
+                    f"a text has {there} placeholders for images, but {len(group)} images are given for it"
+                )
+        return texts
 
     def _cropped(
         self, questions: Sequence[str | Messages], pictures: Sequence[Sequence[Picture]], eye: Eye
