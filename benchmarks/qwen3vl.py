@@ -158,11 +158,11 @@ def chosen_rows(vlm: Any, pixels: torch.Tensor, budget: int, tower: Any, device:
         return hm.allocate("foveated", tree, relevance, budget, places, error=lone.lost).in_rows()
 
     selection = allocated()
-    views = [View(scene, selection, row) for row in range(len(pixels))]
+    views = [View(scene, selection, row, True) for row in range(len(pixels))]
 
     def gathered() -> Any:
-        cells = vlm.family.cells(views)
-        return [vlm.family._patches(c) for c in cells], [vlm.family._patch_places(view) for view in views]
+        own = vlm.family
+        return [torch.stack(own.each(views, part)) for part in (own._blocks, own._patch_places, own._frame)]
 
     def prepared() -> Any:
         vlm.scout.seen.clear()

@@ -375,6 +375,12 @@ class Selection:
             self.cell,
         )
 
+    def alone(self, b: int) -> Selection:
+        """The selection of image b alone as it is, for those that are known to have no such tail."""
+        indices = None if self.indices is None else self.indices[b : b + 1]
+        here = self.boxes[b : b + 1], self.levels[b : b + 1], indices, self.mask[b : b + 1], self.sizes[b : b + 1]
+        return Selection(*here, self.cell)
+
     def take(self, order: Tensor) -> Selection:
         """The same cells in another order, or some of them: order [B, n] of places in each row."""
         indices = None if self.indices is None else self.indices.gather(1, order)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -49,11 +49,16 @@ class View:
     scene: Scene
     together: Selection
     row: int = 0
+    full: bool = False  # whether all images that were looked at together have as many cells
 
     @cached_property
     def selection(self) -> Selection:
         """Its own cells, as a batch of one."""
-        return self.together.row(self.row)
+        return self.together.row(self.row) if not self.full else self.together.alone(self.row)
+
+    def own(self, values: Tensor) -> Tensor:
+        """Its own of the values of cells that were looked at together: [B, K, ...] -> [count, ...]."""
+        return values[self.row] if self.full else values[self.row][self.together.mask[self.row].to(values.device)]
 
     @property
     def whole(self) -> bool:
@@ -68,7 +73,7 @@ class View:
     @property
     def count(self) -> int:
         """How many tokens there are."""
-        return self.selection.mask.shape[1]
+        return self.together.mask.shape[1] if self.full else self.selection.mask.shape[1]
 
     def glance(self, question: str) -> Glance:
         """It as a glance, for a picture; where the eye was fixed, and on what account, is not known any more."""
@@ -180,15 +185,19 @@ class Gridded(Family):
         """The chosen tokens alone, from the chosen pixels alone."""
 
     @abstractmethod
-    def places(self, view: View, whole: bool) -> tuple[Tensor, int]:
-        """Positions of the kept tokens, see `Unit`, and how many positions the image takes."""
+    def places(self, view: View, whole: bool) -> Tensor:
+        """Positions of the cells of all images of a view that were looked at together: [B, K] or [B, K, 3]."""
+
+    @abstractmethod
+    def span(self, view: View) -> int:
+        """How many positions the whole image takes."""
 
     def show(self, wish: Wish) -> Shown:
         """One placeholder a picture is written; what it stands for is made from the chosen cells."""
         pictures, asked = zip(*wish.each, strict=True)
         views = self._viewed(pictures, asked, wish.eye)
-        seen = self.see(views, pictures, wish.where)
-        return Shown(self.tokenizer(wish.texts)["input_ids"], self.units(views, wish.whole), seen, views)
+        rows, units = self.tokenizer(wish.texts)["input_ids"], self.units(views, wish.whole)
+        return Shown(rows, units, self.see(views, pictures, wish.where), views)  # the tower last: a GPU goes on alone
 
     def see(self, views: Sequence[View], pictures: Sequence[Picture], where: str) -> Encoded:
         """What the tower says of views of pictures."""
@@ -199,7 +208,11 @@ class Gridded(Family):
 
     def units(self, views: Sequence[View], whole: bool) -> list[Unit]:
         """What stands in the place of each."""
-        return [Unit(1, size, places) for places, size in (self.places(view, whole) for view in views)]
+        places = self.each(views, lambda view: self.places(view, whole).cpu())
+        return [
+            Unit(1, self.span(view), at.movedim(-1, 0) if at.ndim > 1 else at)
+            for view, at in zip(views, places, strict=True)
+        ]
 
     def scenes(self, pictures: Sequence[Picture]) -> list[tuple[Scene, list[int]]]:
         """Pictures ready to be looked at, and which they are; on a GPU those of one size go together."""
@@ -215,11 +228,10 @@ class Gridded(Family):
 
     def views(self, scenes: Sequence[tuple[Scene, list[int]]], chosen: Sequence[Selection]) -> list[View]:
         """All pictures of scenes with their cells, in the order of the pictures."""
-        views = {
-            i: View(scene, cells, row)
-            for (scene, members), cells in zip(scenes, (cells.in_rows() for cells in chosen), strict=True)
-            for row, i in enumerate(members)
-        }
+        views: dict[int, View] = {}
+        for (scene, members), cells in zip(scenes, chosen, strict=True):
+            ordered, full = cells.in_rows(), bool(cells.mask.all())
+            views.update((i, View(scene, ordered, row, full)) for row, i in enumerate(members))
         return [views[i] for i in range(len(views))]
 
     def _viewed(self, pictures: Sequence[Picture], questions: Sequence[str], eye: Eye) -> list[View]:
@@ -239,19 +251,29 @@ class Gridded(Family):
 
     def cells(self, views: Sequence[View]) -> list[Tensor]:
         """The pixels of the chosen cells of each image, in the model's colours: [K, 3, cell, cell]."""
+        if any(view.together.indices is None for view in views):
+            raise InputError("rules that leave the tree can only choose after the tower: use where='after'")
+        return self.each(views, lambda view: self.normalised(tokens.patches(view.scene.levels, view.together)))
+
+    def each(self, views: Sequence[View], make: Callable[[View], Tensor]) -> list[Tensor]:
+        """What `make` says of the cells of each view; asked once for all that were looked at together: [B, K, ...]."""
         made: dict[int, Tensor] = {}
         for view in views:
-            if view.together.indices is None:
-                raise InputError("rules that leave the tree can only choose after the tower: use where='after'")
-            if id(view.scene) not in made:
-                made[id(view.scene)] = self.normalised(tokens.patches(view.scene.levels, view.together))
-        return [made[id(view.scene)][view.row] for view in views]
+            if id(view.together) not in made:
+                made[id(view.together)] = make(view)
+        return [view.own(made[id(view.together)]) for view in views]
+
+    @cached_property
+    def _colours(self) -> tuple[Tensor, Tensor]:
+        own = self.processor.image_processor
+        mean, std = (torch.tensor(x, device=self.model.device).view(3, 1, 1) for x in (own.image_mean, own.image_std))
+        return mean, std
 
     def normalised(self, pixels: Tensor) -> Tensor:
         """Pixels uint8 [..., 3, h, w] in the colours that the model knows."""
-        own = self.processor.image_processor
-        mean, std = (torch.tensor(x, device=pixels.device).view(3, 1, 1) for x in (own.image_mean, own.image_std))
-        return ((pixels.double() * own.rescale_factor).float() - mean) / std  # to the bit as processors do it
+        mean, std = self._colours
+        scaled = (pixels.double() * self.processor.image_processor.rescale_factor).float()
+        return (scaled - mean) / std  # to the bit as processors do it
 
     def pooled(self, view: View) -> Any:
         """Takes an image's features [N, width] to those of its chosen cells: a coarse cell is the mean of fine ones."""

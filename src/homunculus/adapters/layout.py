@@ -70,9 +70,10 @@ def row_of(ids: Sequence[int], image_token: int, units: Iterator[Unit], axes: to
     at = position = 0
     while at < len(ids):
         if ids[at] != image_token:
-            found.append(ids[at])
-            places.append(torch.tensor([position], dtype=torch.float64).expand(*axes, 1))
-            at, position = at + 1, position + 1
+            end = next((i for i in range(at, len(ids)) if ids[i] == image_token), len(ids))
+            found += ids[at:end]
+            places.append(torch.arange(position, position + end - at, dtype=torch.float64).expand(*axes, end - at))
+            at, position = end, position + end - at
             continue
         unit = next(units, None)
         if unit is None or list(ids[at : at + unit.written]) != [image_token] * unit.written:

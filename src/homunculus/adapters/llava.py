@@ -82,12 +82,15 @@ class Llava(Gridded):
         exact = table[row * side + column]
         return torch.where((selection.levels[0] == 0)[:, None], exact, found)
 
-    def places(self, view: View, whole: bool) -> tuple[Tensor, int]:
+    def places(self, view: View, whole: bool) -> Tensor:
         """Where the kept patches stood in the row of all of them; a coarse one where its middle lies."""
         rows, columns = view.grid
-        centre = view.selection.centre[0] / view.selection.cell
-        column, row = (centre - 1e-6).long().unbind(1)
-        return (row.clamp(max=rows - 1) * columns + column.clamp(max=columns - 1)).cpu(), rows * columns
+        column, row = (view.together.centre / view.together.cell - 1e-6).long().unbind(2)
+        return row.clamp(max=rows - 1) * columns + column.clamp(max=columns - 1)
+
+    def span(self, view: View) -> int:
+        """All patches in one row."""
+        return view.grid[0] * view.grid[1]
 
     def output(self, seen: Encoded) -> Any:
         """Features as a list."""

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from homunculus import positions
+from homunculus import positions, tokens
 from homunculus.adapters.base import Encoded, Gridded, Picture, View
 from homunculus.adapters.crops import in_blocks, pixels_of
 from homunculus.errors import InputError
+from homunculus.reader.replay import Replay
+
+
+class Towered(NamedTuple):
+    """What a tower says: features of all blocks [n, width], and those of deeper layers [layers, n, width]."""
+
+    pooled: Tensor
+    deeper: Tensor
 
 
 class Qwen(Gridded):
@@ -22,9 +30,12 @@ class Qwen(Gridded):
 
     where = ("before", "after", "crops")
     guard = False  # the first of four rows of positions has no gaps
+    fixed = True  # whether the tower does the same for any choice of as many blocks
 
     def __init__(self, model: Any, processor: Any) -> None:
         super().__init__(model, processor)
+        self._tower = Replay(self._run)
+        self._output: Any = None  # what kind of output the tower gives; known once it has run
         config, own = model.config.vision_config, processor.image_processor
         self.patch, self.merge = config.patch_size, config.spatial_merge_size
         if (own.patch_size, own.merge_size) != (self.patch, self.merge):
@@ -79,27 +90,59 @@ class Qwen(Gridded):
 
     def look(self, views: Sequence[View]) -> Encoded:
         """The tower on the chosen blocks of all images, each image by itself."""
-        pixels = [self._patches(cells) for cells in self.cells(views)]
-        places, sizes = [self._patch_places(view) for view in views], [view.count for view in views]
-        lengths = torch.tensor(sizes, device=self.model.device) * self.merge**2
-        at = torch.cat(places)
-        how: dict[str, Any] = {
-            "position_ids": at,
-            "cu_seqlens": F.pad(lengths.cumsum(0), (1, 0)).int(),
-        }
-        frames = [(view.grid[0] * self.merge, view.grid[1] * self.merge) for view in views]
-        how |= self._more(views, places, frames)
-        grid = torch.tensor([[1, self.merge, self.merge * sum(sizes)]], device=self.model.device)
-        seen = self.base.visual(
-            torch.cat(pixels).to(self.base.visual.dtype), grid_thw=grid, return_dict=True, **how
-        )  # the grid only says how many
-        return self._encoded(seen, sizes)
+        if any(view.together.indices is None for view in views):
+            raise InputError("rules that leave the tree can only choose after the tower: use where='after'")
+        parts = [self.each(views, part) for part in (self._blocks, self._patch_places, self._frame)]
+        sizes = [view.count for view in views]
+        if self.fixed and len(set(sizes)) == 1:  # all in one shape, so that it can be captured
+            seen = self._tower(*(torch.stack(part).flatten(1, 2) for part in parts))
+            output: Any = self._output(pooler_output=seen.pooled)
+            if len(seen.deeper):
+                output.deepstack_features = list(seen.deeper)
+        else:
+            ends = F.pad(torch.tensor(sizes).cumsum(0) * self.merge**2, (1, 0)).int()
+            joined = (torch.cat(part).flatten(0, 1) for part in parts)
+            output = self._visual(*joined, ends=ends, **self._windows(views))
+        return self._encoded(output, sizes)
 
-    def _more(
-        self, views: Sequence[View], places: Sequence[Tensor], frames: Sequence[tuple[int, int]]
-    ) -> dict[str, Any]:
-        """What else the tower wants to be told of blocks."""
+    def _run(self, *parts: Tensor) -> Towered:
+        """The tower on images of as many blocks each: parts [B, K merge merge, ...]."""
+        count, length = parts[0].shape[:2]
+        seen = self._visual(*(part.flatten(0, 1) for part in parts), ends=torch.arange(count + 1).int() * length)
+        self._output = type(seen)
+        deeper = getattr(seen, "deepstack_features", None) or []
+        none = seen.pooler_output.new_zeros(0, *seen.pooler_output.shape)
+        return Towered(seen.pooler_output, torch.stack(list(deeper)) if deeper else none)
+
+    def _visual(self, pixels: Tensor, at: Tensor, frame: Tensor, *, ends: Tensor, **windows: Tensor) -> Any:
+        """The model's own tower, told what it otherwise works out from the sizes of images.
+
+        Where each image ends is on the CPU, if its attention can do with that: nothing has to be waited for.
+        """
+        tower = self.base.visual
+        flash = "flash" in str(tower.config._attn_implementation)
+        how = windows | self._learned(at, frame)
+        how |= {"position_ids": at, "cu_seqlens": ends.to(at.device) if flash else ends}
+        grid = torch.tensor([[1, self.merge, len(pixels) // self.merge]])  # only says how many
+        return tower(pixels.to(tower.dtype), grid_thw=grid, return_dict=True, **how)
+
+    def _windows(self, views: Sequence[View]) -> dict[str, Tensor]:
+        """Which blocks the tower shows each other in most of its layers."""
         return {}
+
+    def _learned(self, at: Tensor, frame: Tensor) -> dict[str, Tensor]:
+        """Learned positions of patches at places [n, 2] of images of so many rows and columns [n, 2]."""
+        return {}
+
+    def _frame(self, view: View) -> Tensor:
+        """Rows and columns of patches that the image of each chosen block has, [B, K, merge merge, 2]."""
+        size = torch.tensor(view.grid, device=view.together.boxes.device, dtype=torch.float32) * self.merge
+        return size.expand(*view.together.mask.shape, self.merge**2, 2)
+
+    def _blocks(self, view: View) -> Tensor:
+        """The pixels of the chosen blocks as patches of the tower, [B, K, merge merge, 3 T p p]."""
+        cells = self.normalised(tokens.patches(view.scene.levels, view.together))
+        return self._patches(cells.flatten(0, 1)).unflatten(0, (*cells.shape[:2], -1))
 
     def _patches(self, cells: Tensor) -> Tensor:
         """Cells [K, 3, cell, cell] as the patches of the tower, [K merge merge, 3 T p p]."""
@@ -108,18 +151,24 @@ class Qwen(Gridded):
         return x[:, :, :, :, None].expand(-1, -1, -1, -1, time, -1, -1).reshape(len(cells) * m * m, -1)
 
     def _patch_places(self, view: View) -> Tensor:
-        """Row and column of each patch of the chosen blocks, in patches of level 0: a coarse one lies in the middle."""
-        selection = view.selection
-        scale = torch.exp2(selection.levels[0].double())  # [K]
-        corner = selection.boxes[0, :, :2].flip(1).double() / self.patch  # [K, 2] row, column
+        """Row and column of each patch of the chosen blocks, in patches of level 0: [B, K, merge merge, 2].
+
+        Those of a coarse block lie in the middle of what they cover.
+        """
+        selection = view.together
+        scale = torch.exp2(selection.levels.double())  # [B, K]
+        corner = selection.boxes[..., :2].flip(2).double() / self.patch  # [B, K, 2] row, column
         step = torch.arange(self.merge, device=corner.device, dtype=torch.float64) + 0.5
         inner = torch.stack(torch.meshgrid(step, step, indexing="ij"), -1).flatten(0, 1)  # [m m, 2]
-        at = corner[:, None] + inner * scale[:, None, None] - 0.5
-        return at.flatten(0, 1).float()
+        return (corner[:, :, None] + inner * scale[..., None, None] - 0.5).float()
 
-    def places(self, view: View, whole: bool) -> tuple[Tensor, int]:
-        """Time, row and column of the kept tokens, in blocks of level 0."""
-        return positions.mrope_ids(view.selection, whole=whole)[:, 0].cpu(), max(view.grid)
+    def places(self, view: View, whole: bool) -> Tensor:
+        """Time, row and column of the chosen blocks, in blocks of level 0."""
+        return positions.mrope_ids(view.together, whole=whole).movedim(0, 2)
+
+    def span(self, view: View) -> int:
+        """As many as there are rows, or columns."""
+        return max(view.grid)
 
     def finish(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Four rows of positions, the first of which counts what is there."""
@@ -135,9 +184,9 @@ class Qwen2(Qwen):
 class Qwen25(Qwen):
     """Qwen2.5-VL: most layers of its tower see windows only; a window holds those chosen blocks that lie in it."""
 
-    def _more(
-        self, views: Sequence[View], places: Sequence[Tensor], frames: Sequence[tuple[int, int]]
-    ) -> dict[str, Any]:
+    fixed = False  # how many blocks a window has depends on the look
+
+    def _windows(self, views: Sequence[View]) -> dict[str, Tensor]:
         span = self.base.visual.window_size // self.merge // self.patch  # blocks
         order, lengths, begin = [], [], 0
         for view in views:
@@ -154,21 +203,15 @@ class Qwen25(Qwen):
 class Qwen3(Qwen):
     """Qwen3-VL: learned positions beside the rotary ones, and features of deeper layers."""
 
-    def _more(
-        self, views: Sequence[View], places: Sequence[Tensor], frames: Sequence[tuple[int, int]]
-    ) -> dict[str, Any]:
+    def _learned(self, at: Tensor, frame: Tensor) -> dict[str, Tensor]:
+        """Which four of the tower's table of positions make up that of each patch, and their weights."""
         side = self.base.visual.num_grid_per_side
-        taps = [_taps(at, frame, side) for at, frame in zip(places, frames, strict=True)]
-        return {"interp_indices": torch.cat([t[0] for t in taps]), "interp_weights": torch.cat([t[1] for t in taps])}
-
-
-def _taps(at: Tensor, frame: tuple[int, int], side: int) -> tuple[Tensor, Tensor]:
-    """Which four of a side x side table of positions make up that of places [n, 2] in a frame, and their weights."""
-    found = []
-    for axis, size in enumerate(frame):
-        source = (at[:, axis] * (side - 1) / max(size - 1, 1)).clamp(0, side - 1)
+        source = (at * (side - 1) / (frame - 1).clamp(min=1)).clamp(0, side - 1)
         low = source.floor()
-        share = source - low
-        found.append((torch.stack((low, low + 1), 1).long().clamp(max=side - 1), torch.stack((1 - share, share), 1)))
-    (rows, down), (columns, along) = found
-    return (rows[:, :, None] * side + columns[:, None]).flatten(1), (down[:, :, None] * along[:, None]).flatten(1)
+        near = torch.stack((low, low + 1), -1).long().clamp(max=side - 1)  # [n, row and column, 2]
+        share = torch.stack((1 - (source - low), source - low), -1)
+        indices = near[:, 0, :, None] * side + near[:, 1, None]
+        return {
+            "interp_indices": indices.flatten(1),
+            "interp_weights": (share[:, 0, :, None] * share[:, 1, None]).flatten(1),
+        }
