@@ -53,7 +53,7 @@ the same weights.
 ![Score against tokens, for four ways of looking](images/reader.png)
 
 {table}
-
+{plain}
 ## How far its confidence can be trusted
 
 Confidence is the mean probability of the answer's tokens, brought to how often such answers are right on pages held
@@ -154,6 +154,16 @@ def plot(rows: list[dict], path: Path) -> None:
         figure.savefig(unfinished, format="png", dpi=130, metadata={"Software": None})
 
 
+def plain(path: Path) -> str:
+    """The same in float32, if it was measured."""
+    if not path.is_file():
+        return ""
+    found = json.loads(path.read_text())
+    command = f"python benchmarks/reader.py --data DATA --sets docvqa --ways {WAY} --out results/reader_cpu.json"
+    place = "; ".join(map(where, found["machines"]))
+    return f"The GPU works in bfloat16. In float32, as on a CPU (`{command}`; {place}):\n\n{table(found['rows'])}"
+
+
 def speed(path: Path) -> str:
     if not path.is_file():
         return "Not measured yet: `python benchmarks/ask.py --data DATA`."
@@ -169,6 +179,7 @@ def main(results: Path = ROOT / "results", docs: Path = ROOT / "docs") -> None:
     text = PAGE.format(
         machine="; ".join(map(where, own["machines"])),
         table=table(own["rows"]),
+        plain=plain(results / "reader_cpu.json"),
         confident=CONFIDENT,
         trust=trust(own["rows"], elsewhere),
         aims=aims(own["rows"]),
