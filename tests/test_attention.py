@@ -58,6 +58,14 @@ def test_going_on_from_the_first_pass_is_the_same_as_both_at_once(vlm, where, mo
 
 
 @torch.no_grad()
+def test_after_the_tower_it_is_run_once(vlm, monkeypatch):
+    runs, encode = [], vlm.family.encode
+    monkeypatch.setattr(vlm.family, "encode", lambda shown: runs.append(len(shown)) or encode(shown), raising=False)
+    vlm.prepare(IMAGES, QUESTIONS, budget=24, where="after", relevance="attention")
+    assert runs == [2]
+
+
+@torch.no_grad()
 def test_alone_is_as_in_a_batch(vlm):
     how = {"budget": 24, "relevance": "attention"}
     together = vlm.generate(vlm.prepare(IMAGES, QUESTIONS, **how), max_new_tokens=5, do_sample=False)[:, -5:]

@@ -10,12 +10,13 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from homunculus.adapters.base import Encoded, Gridded, View, Wish, as_picture
 from homunculus.adapters.layout import Row, Unit, row_of, stacked
 from homunculus.adapters.prefill import Prefill, cache_of
 from homunculus.allocators import allocate
@@ -23,9 +24,6 @@ from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
 from homunculus.reader.replay import Replay
 from homunculus.relevance import Scene
-
-if TYPE_CHECKING:
-    from homunculus.adapters.base import Encoded, Gridded, View, Wish
 
 COARSE, SHARE = 64, 4  # tokens of the first pass: at most so many, and at most one in so many of the budget
 MIDDLE = (1 / 3, 2 / 3)  # the layers whose attention counts, as shares of all
@@ -64,7 +62,9 @@ def attentive(family: Gridded, prefill: Prefill, wish: Wish) -> tuple[dict[str, 
     begin, asking = _halves(texts, family.image_token, units, units)
     pad = family.tokenizer.pad_token_id or 0
     parts = [stacked(begin, pad), stacked(asking, pad, front=False)]
-    inputs, known = _joined(family, parts, family.see(coarse, pictures, wish.where)), parts[0]["input_ids"].shape[1]
+    known = parts[0]["input_ids"].shape[1]
+    whole = family.encode([as_picture(picture) for picture in pictures]) if wish.where == "after" else None
+    inputs = _joined(family, parts, family.see(coarse, pictures, wish.where, whole))
     if known not in prefill.passes:
         prefill.passes[known] = Replay(partial(_first_pass, prefill, known))
     first: Attended = prefill.run(inputs, prefill.passes[known])
@@ -80,7 +80,7 @@ def attentive(family: Gridded, prefill: Prefill, wish: Wish) -> tuple[dict[str, 
     more = family.units(fine, wish.whole)
     both = [Unit(1, a.whole, torch.cat((a.places, b.places), -1)) for a, b in zip(units, more, strict=True)]
     begin, asking = _halves(texts, family.image_token, both, units)
-    ready = _joined(family, [stacked(begin, pad), stacked(asking, pad)], family.see(fine, pictures, wish.where))
+    ready = _joined(family, [stacked(begin, pad), stacked(asking, pad)], family.see(fine, pictures, wish.where, whole))
     return ready | {"past_key_values": cache_of(prefill.text.config, first.keys, first.values)}, fine
 
 

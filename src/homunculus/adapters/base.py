@@ -199,12 +199,14 @@ class Gridded(Family):
         rows, units = self.tokenizer(wish.texts)["input_ids"], self.units(views, wish.whole)
         return Shown(rows, units, self.see(views, pictures, wish.where), views)  # the tower last: a GPU goes on alone
 
-    def see(self, views: Sequence[View], pictures: Sequence[Picture], where: str) -> Encoded:
-        """What the tower says of views of pictures."""
+    def see(
+        self, views: Sequence[View], pictures: Sequence[Picture], where: str, known: Encoded | None = None
+    ) -> Encoded:
+        """What the tower says of views of pictures; it is not run again if it is `known` what it says of all."""
         if where == "before" and not all(view.whole for view in views):
             return self.look(views)
         picks = [self.pooled(view) for view in views]
-        return self.encode([as_picture(picture) for picture in pictures]).taken(lambda i, x: picks[i](x))
+        return (known or self.encode([as_picture(one) for one in pictures])).taken(lambda i, x: picks[i](x))
 
     def units(self, views: Sequence[View], whole: bool) -> list[Unit]:
         """What stands in the place of each."""
