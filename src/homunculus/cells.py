@@ -364,16 +364,7 @@ class Selection:
 
     def row(self, b: int) -> Selection:
         """The selection of image b alone, without the tail that is not there."""
-        keep = self.mask[b].nonzero()[:, 0]
-        indices = None if self.indices is None else self.indices[b : b + 1, keep]
-        return Selection(
-            self.boxes[b : b + 1, keep],
-            self.levels[b : b + 1, keep],
-            indices,
-            self.mask[b : b + 1, keep],
-            self.sizes[b : b + 1],
-            self.cell,
-        )
+        return self.alone(b).take(self.mask[b].nonzero().T)
 
     def alone(self, b: int) -> Selection:
         """The selection of image b alone as it is, for those that are known to have no such tail."""

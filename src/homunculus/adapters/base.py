@@ -54,7 +54,7 @@ class View:
     @cached_property
     def selection(self) -> Selection:
         """Its own cells, as a batch of one."""
-        return self.together.row(self.row) if not self.full else self.together.alone(self.row)
+        return self.together.alone(self.row) if self.full else self.together.row(self.row)
 
     def own(self, values: Tensor) -> Tensor:
         """Its own of the values of cells that were looked at together: [B, K, ...] -> [count, ...]."""
@@ -253,9 +253,13 @@ class Gridded(Family):
 
     def cells(self, views: Sequence[View]) -> list[Tensor]:
         """The pixels of the chosen cells of each image, in the model's colours: [K, 3, cell, cell]."""
-        if any(view.together.indices is None for view in views):
+        return self.each(views, self.pixels)
+
+    def pixels(self, view: View) -> Tensor:
+        """The same of all images that were looked at together: [B, K, 3, cell, cell]."""
+        if view.together.indices is None:
             raise InputError("rules that leave the tree can only choose after the tower: use where='after'")
-        return self.each(views, lambda view: self.normalised(tokens.patches(view.scene.levels, view.together)))
+        return self.normalised(tokens.patches(view.scene.levels, view.together))
 
     def each(self, views: Sequence[View], make: Callable[[View], Tensor]) -> list[Tensor]:
         """What `make` says of the cells of each view; asked once for all that were looked at together: [B, K, ...]."""

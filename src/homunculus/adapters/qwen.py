@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from homunculus import positions, tokens
+from homunculus import positions
 from homunculus.adapters.base import Encoded, Gridded, Picture, View
 from homunculus.adapters.crops import in_blocks, pixels_of
 from homunculus.errors import InputError
@@ -90,8 +90,6 @@ class Qwen(Gridded):
 
     def look(self, views: Sequence[View]) -> Encoded:
         """The tower on the chosen blocks of all images, each image by itself."""
-        if any(view.together.indices is None for view in views):
-            raise InputError("rules that leave the tree can only choose after the tower: use where='after'")
         parts = [self.each(views, part) for part in (self._blocks, self._patch_places, self._frame)]
         sizes = [view.count for view in views]
         if self.fixed and len(set(sizes)) == 1:  # all in one shape, so that it can be captured
@@ -141,7 +139,7 @@ class Qwen(Gridded):
 
     def _blocks(self, view: View) -> Tensor:
         """The pixels of the chosen blocks as patches of the tower, [B, K, merge merge, 3 T p p]."""
-        cells = self.normalised(tokens.patches(view.scene.levels, view.together))
+        cells = self.pixels(view)
         return self._patches(cells.flatten(0, 1)).unflatten(0, (*cells.shape[:2], -1))
 
     def _patches(self, cells: Tensor) -> Tensor:
