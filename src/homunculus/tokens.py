@@ -10,6 +10,7 @@ from torch import Tensor
 
 from homunculus.cells import Selection
 from homunculus.errors import InputError
+from homunculus.kernels.choice import capturing
 from homunculus.pyramid import double, halve
 
 UNKNOWN = 127.0  # grey of what a selection knows nothing about
@@ -45,13 +46,12 @@ def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
 def at_once(levels: Sequence[Tensor], selection: Selection) -> Tensor:
     """`patches` of cells of the tree without a step per level: a GPU would wait for each of its launches."""
     device, channels = levels[0].device, levels[0].shape[1]
-    shapes = torch.tensor([level.shape[2:] for level in levels])
-    begin = (channels * shapes.prod(1)).cumsum(0).roll(1)
-    begin[0] = 0
-    of_level = torch.cat((shapes, begin[:, None]), 1).to(device)  # [L, 3]
     level = selection.levels.long()
-    height, width, start = of_level[level.clamp(max=len(levels) - 1)].unbind(2)  # [B, K] each
-    if int(level.max()) >= len(levels):
+    height, width = (-(-side // 2**level) for side in levels[0].shape[2:])  # [B, K] each, of the image at its level
+    start = torch.zeros_like(level)  # where that begins
+    for l, finer in enumerate(levels):
+        start = start + (level > l) * finer[0].numel()
+    if not capturing(level) and int(level.max()) >= len(levels):
         raise InputError(f"the selection has cells of level {int(level.max())}, the pyramid {len(levels)} levels")
     last = -(-selection.sizes[:, None] // 2 ** level[..., None]) - 1  # [B, K, 2] last row and column of each image
     step = torch.arange(selection.cell, device=device)

@@ -57,8 +57,8 @@ def attentive(family: Gridded, prefill: Prefill, wish: Wish) -> tuple[dict[str, 
         return None
     few = min(COARSE, wish.eye.budget // SHARE)
     looks = [_even(scene, len(rows), min(few, _cells(scene))) for scene, rows in scenes]
-    coarse = family.views(scenes, looks)
-    units, texts = family.units(coarse, wish.whole), family.tokenizer(wish.texts)["input_ids"]
+    coarse = family.views(scenes, [(look, None) for look in looks])
+    units, texts = family.units(coarse, family.placed(coarse, wish.whole)), family.tokenizer(wish.texts)["input_ids"]
     begin, asking = _halves(texts, family.image_token, units, units)
     pad = family.tokenizer.pad_token_id or 0
     parts = [stacked(begin, pad), stacked(asking, pad, front=False)]
@@ -75,9 +75,11 @@ def attentive(family: Gridded, prefill: Prefill, wish: Wish) -> tuple[dict[str, 
         relevance = over_tree(scene.tree, first.attention[rows, known - look.mask.shape[1] :], look)
         enough = eye.budget >= _cells(scene)
         asks = [asked[i] for i in rows]
-        chosen.append(_even(scene, len(rows), _cells(scene)) if enough else eye.choose(scene, asks, relevance))
-    fine = family.views(scenes, chosen)
-    more = family.units(fine, wish.whole)
+        chosen.append(
+            _even(scene, len(rows), _cells(scene)) if enough else eye.choose(scene, asks, relevance).in_rows()
+        )
+    fine = family.views(scenes, [(look, None) for look in chosen])
+    more = family.units(fine, family.placed(fine, wish.whole))
     both = [Unit(1, a.whole, torch.cat((a.places, b.places), -1)) for a, b in zip(units, more, strict=True)]
     begin, asking = _halves(texts, family.image_token, both, units)
     ready = _joined(family, [stacked(begin, pad), stacked(asking, pad)], family.see(fine, pictures, wish.where, whole))

@@ -6,7 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from homunculus import tokens
 from homunculus.adapters.layout import Unit
+from homunculus.adapters.sight import Sight
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
@@ -23,6 +24,7 @@ from homunculus.eye import Eye, Glance
 from homunculus.relevance import Scene
 
 Picture: TypeAlias = "Image.Image | Tensor"  # tensors are uint8 [3, H, W], and stay on their device
+Chosen: TypeAlias = "tuple[Selection, Tensor | None]"  # cells in rows, and their pixels if these are known already
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,7 @@ class View:
     together: Selection
     row: int = 0
     full: bool = False  # whether all images that were looked at together have as many cells
+    cells: Tensor | None = None  # the pixels of all these, uint8 [B, K, 3, cell, cell], if they are known already
 
     @cached_property
     def selection(self) -> Selection:
@@ -172,6 +175,11 @@ class Gridded(Family):
 
     together = False  # whether images of one size are looked at together on a CPU too
 
+    @cached_property
+    def sight(self) -> Sight:
+        """How it looks at images of sizes that it has met before."""
+        return Sight()
+
     @abstractmethod
     def view(self, image: Picture) -> Tensor:
         """An image as the processor shows it to the model, before its colours are scaled: uint8 [3, H, W]."""
@@ -196,8 +204,10 @@ class Gridded(Family):
         """One placeholder a picture is written; what it stands for is made from the chosen cells."""
         pictures, asked = zip(*wish.each, strict=True)
         views = self._viewed(pictures, asked, wish.eye)
-        rows, units = self.tokenizer(wish.texts)["input_ids"], self.units(views, wish.whole)
-        return Shown(rows, units, self.see(views, pictures, wish.where), views)  # the tower last: a GPU goes on alone
+        places = self.placed(views, wish.whole)
+        seen = self.see(views, pictures, wish.where)  # a GPU goes on with the tower alone
+        rows = self.tokenizer(wish.texts)["input_ids"]
+        return Shown(rows, self.units(views, places), seen, views)
 
     def see(
         self, views: Sequence[View], pictures: Sequence[Picture], where: str, known: Encoded | None = None
@@ -208,12 +218,28 @@ class Gridded(Family):
         picks = [self.pooled(view) for view in views]
         return (known or self.encode([as_picture(one) for one in pictures])).taken(lambda i, x: picks[i](x))
 
-    def units(self, views: Sequence[View], whole: bool) -> list[Unit]:
+    def placed(self, views: Sequence[View], whole: bool) -> Callable[[], list[Tensor]]:
+        """Positions of the cells of each; they are on their way to the CPU, and waited for when asked for."""
+        found: dict[int, Tensor] = {}
+        for view in views:
+            if id(view.together) not in found:
+                found[id(view.together)] = self.places(view, whole).to("cpu", non_blocking=True)
+        arrived = torch.cuda.Event() if views[0].scene.pixels.is_cuda else None
+        if arrived is not None:
+            arrived.record()
+
+        def waited() -> list[Tensor]:
+            if arrived is not None:
+                arrived.synchronize()
+            return [view.own(found[id(view.together)]) for view in views]
+
+        return waited
+
+    def units(self, views: Sequence[View], places: Callable[[], list[Tensor]]) -> list[Unit]:
         """What stands in the place of each."""
-        places = self.each(views, lambda view: self.places(view, whole).cpu())
         return [
             Unit(1, self.span(view), at.movedim(-1, 0) if at.ndim > 1 else at)
-            for view, at in zip(views, places, strict=True)
+            for view, at in zip(views, places(), strict=True)
         ]
 
     def scenes(self, pictures: Sequence[Picture]) -> list[tuple[Scene, list[int]]]:
@@ -224,42 +250,47 @@ class Gridded(Family):
             alone = -1 if image.is_cuda or self.together else i
             groups.setdefault((*image.shape[1:], alone), []).append(i)
         return [
-            (Scene(torch.stack([pixels[i] for i in rows]), CellTree(height, width, self.cell)), rows)
+            (Scene(torch.stack([pixels[i] for i in rows]), tree_of(height, width, self.cell)), rows)
             for (height, width, _), rows in groups.items()
         ]
 
-    def views(self, scenes: Sequence[tuple[Scene, list[int]]], chosen: Sequence[Selection]) -> list[View]:
+    def views(self, scenes: Sequence[tuple[Scene, list[int]]], chosen: Sequence[Chosen]) -> list[View]:
         """All pictures of scenes with their cells, in the order of the pictures."""
         views: dict[int, View] = {}
-        for (scene, members), cells in zip(scenes, chosen, strict=True):
-            ordered, full = cells.in_rows(), bool(cells.mask.all())
-            views.update((i, View(scene, ordered, row, full)) for row, i in enumerate(members))
+        for (scene, members), (cells, pixels) in zip(scenes, chosen, strict=True):
+            full = cells.indices is not None or bool(
+                cells.mask.all()
+            )  # images of one size have as many cells of a tree
+            views.update((i, View(scene, cells, row, full, pixels)) for row, i in enumerate(members))
         return [views[i] for i in range(len(views))]
 
     def _viewed(self, pictures: Sequence[Picture], questions: Sequence[str], eye: Eye) -> list[View]:
         """Images with the cells chosen for their questions."""
-        scenes, looks = self.scenes(pictures), []
+        scenes = self.scenes(pictures)
+        looks: list[Chosen] = []
         for scene, members in scenes:
             rows, columns = scene.tree.shapes[0]
             asked = [questions[i] for i in members]
             if eye.budget >= rows * columns:  # all of the finest, as the model always has it
                 even = torch.ones(len(members), scene.tree.size, device=scene.pixels.device)
-                looks.append(allocate("grid", scene.tree, even, rows * columns))
+                looks.append((allocate("grid", scene.tree, even, rows * columns).in_rows(), None))
+            elif self.sight.can(eye, asked):
+                looks.append(self.sight(scene, asked, eye))
             elif len(members) > 1:
-                looks.append(eye.choose(scene, asked))
+                looks.append((eye.choose(scene, asked).in_rows(), None))
             else:
-                looks.append(eye.look_at(scene, asked[0]).selection)
+                looks.append((eye.look_at(scene, asked[0]).selection.in_rows(), None))
         return self.views(scenes, looks)
 
     def cells(self, views: Sequence[View]) -> list[Tensor]:
-        """The pixels of the chosen cells of each image, in the model's colours: [K, 3, cell, cell]."""
+        """The pixels of the chosen cells of each image, uint8 [K, 3, cell, cell]."""
         return self.each(views, self.pixels)
 
     def pixels(self, view: View) -> Tensor:
         """The same of all images that were looked at together: [B, K, 3, cell, cell]."""
         if view.together.indices is None:
             raise InputError("rules that leave the tree can only choose after the tower: use where='after'")
-        return self.normalised(tokens.patches(view.scene.levels, view.together))
+        return tokens.patches(view.scene.levels, view.together) if view.cells is None else view.cells
 
     def each(self, views: Sequence[View], make: Callable[[View], Tensor]) -> list[Tensor]:
         """What `make` says of the cells of each view; asked once for all that were looked at together: [B, K, ...]."""
@@ -300,6 +331,12 @@ class Gridded(Family):
             return out
 
         return pick
+
+
+@lru_cache(maxsize=32)
+def tree_of(height: int, width: int, cell: int) -> CellTree:
+    """The tree of all images of one size."""
+    return CellTree(height, width, cell)
 
 
 def as_picture(image: Picture) -> Image.Image:

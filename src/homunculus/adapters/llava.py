@@ -52,7 +52,7 @@ class Llava(Gridded):
         embeddings = self._embeddings()
         rows = []
         for view, pixels in zip(views, self.cells(views), strict=True):
-            cells = pixels.to(self.model.dtype)
+            cells = self.normalised(pixels).to(self.model.dtype)
             patches = embeddings.patch_embedding(cells)[:, :, 0, 0]  # [K, width]
             table = embeddings.position_embedding.weight
             first = embeddings.class_embedding[None] + table[:1]

@@ -90,23 +90,25 @@ class Qwen(Gridded):
 
     def look(self, views: Sequence[View]) -> Encoded:
         """The tower on the chosen blocks of all images, each image by itself."""
-        parts = [self.each(views, part) for part in (self._blocks, self._patch_places, self._frame)]
-        sizes = [view.count for view in views]
+        parts = [self.cells(views), *(self.each(views, part) for part in (_boxes, _levels))]
+        sizes, grids = [view.count for view in views], torch.tensor([view.grid for view in views], dtype=torch.float32)
+        parts.append(list((grids * self.merge).to(parts[0][0].device, non_blocking=True)))
         if self.fixed and len(set(sizes)) == 1:  # all in one shape, so that it can be captured
-            seen = self._tower(*(torch.stack(part).flatten(1, 2) for part in parts))
+            seen = self._tower(*(torch.stack(part) for part in parts))
             output: Any = self._output(pooler_output=seen.pooled)
             if len(seen.deeper):
                 output.deepstack_features = list(seen.deeper)
         else:
             ends = F.pad(torch.tensor(sizes).cumsum(0) * self.merge**2, (1, 0)).int()
-            joined = (torch.cat(part).flatten(0, 1) for part in parts)
+            each = [self._ready(*(part[None] for part in one)) for one in zip(*parts, strict=True)]
+            joined = (torch.cat(part) for part in zip(*each, strict=True))
             output = self._visual(*joined, ends=ends, **self._windows(views))
         return self._encoded(output, sizes)
 
-    def _run(self, *parts: Tensor) -> Towered:
-        """The tower on images of as many blocks each: parts [B, K merge merge, ...]."""
-        count, length = parts[0].shape[:2]
-        seen = self._visual(*(part.flatten(0, 1) for part in parts), ends=torch.arange(count + 1).int() * length)
+    def _run(self, cells: Tensor, boxes: Tensor, levels: Tensor, frames: Tensor) -> Towered:
+        """The tower on images of as many blocks each, see `_ready`."""
+        ends = torch.arange(len(cells) + 1).int() * (cells.shape[1] * self.merge**2)
+        seen = self._visual(*self._ready(cells, boxes, levels, frames), ends=ends)
         self._output = type(seen)
         deeper = getattr(seen, "deepstack_features", None) or []
         none = seen.pooler_output.new_zeros(0, *seen.pooler_output.shape)
@@ -132,30 +134,29 @@ class Qwen(Gridded):
         """Learned positions of patches at places [n, 2] of images of so many rows and columns [n, 2]."""
         return {}
 
-    def _frame(self, view: View) -> Tensor:
-        """Rows and columns of patches that the image of each chosen block has, [B, K, merge merge, 2]."""
-        size = torch.tensor(view.grid, device=view.together.boxes.device, dtype=torch.float32) * self.merge
-        return size.expand(*view.together.mask.shape, self.merge**2, 2)
+    def _ready(self, cells: Tensor, boxes: Tensor, levels: Tensor, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What the tower is told of all patches, one image after the other.
 
-    def _blocks(self, view: View) -> Tensor:
-        """The pixels of the chosen blocks as patches of the tower, [B, K, merge merge, 3 T p p]."""
-        cells = self.pixels(view)
-        return self._patches(cells.flatten(0, 1)).unflatten(0, (*cells.shape[:2], -1))
+        Shape:
+            cells uint8 [B, K, 3, cell, cell], boxes [B, K, 4] and levels [B, K] of the chosen blocks, rows and columns
+            of patches of each image [B, 2] -> patches [n, 3 T p p], their places [n, 2], and those rows and columns.
+        """
+        at = self._patch_places(boxes, levels).flatten(1, 2)  # [B, K merge merge, 2]
+        return self._patches(cells.flatten(0, 1)), at.flatten(0, 1), frames[:, None].expand_as(at).flatten(0, 1)
 
     def _patches(self, cells: Tensor) -> Tensor:
-        """Cells [K, 3, cell, cell] as the patches of the tower, [K merge merge, 3 T p p]."""
+        """Pixels of cells uint8 [K, 3, cell, cell] as the patches of the tower, [K merge merge, 3 T p p]."""
         m, p, time = self.merge, self.patch, self.processor.image_processor.temporal_patch_size
-        x = cells.view(len(cells), 3, m, p, m, p).permute(0, 2, 4, 1, 3, 5)  # [K, m, m, 3, p, p]
+        x = self.normalised(cells).view(len(cells), 3, m, p, m, p).permute(0, 2, 4, 1, 3, 5)  # [K, m, m, 3, p, p]
         return x[:, :, :, :, None].expand(-1, -1, -1, -1, time, -1, -1).reshape(len(cells) * m * m, -1)
 
-    def _patch_places(self, view: View) -> Tensor:
+    def _patch_places(self, boxes: Tensor, levels: Tensor) -> Tensor:
         """Row and column of each patch of the chosen blocks, in patches of level 0: [B, K, merge merge, 2].
 
         Those of a coarse block lie in the middle of what they cover.
         """
-        selection = view.together
-        scale = torch.exp2(selection.levels.double())  # [B, K]
-        corner = selection.boxes[..., :2].flip(2).double() / self.patch  # [B, K, 2] row, column
+        scale = torch.exp2(levels.double())  # [B, K]
+        corner = boxes[..., :2].flip(2).double() / self.patch  # [B, K, 2] row, column
         step = torch.arange(self.merge, device=corner.device, dtype=torch.float64) + 0.5
         inner = torch.stack(torch.meshgrid(step, step, indexing="ij"), -1).flatten(0, 1)  # [m m, 2]
         return (corner[:, :, None] + inner * scale[..., None, None] - 0.5).float()
@@ -213,3 +214,11 @@ class Qwen3(Qwen):
             "interp_indices": indices.flatten(1),
             "interp_weights": (share[:, 0, :, None] * share[:, 1, None]).flatten(1),
         }
+
+
+def _boxes(view: View) -> Tensor:
+    return view.together.boxes
+
+
+def _levels(view: View) -> Tensor:
+    return view.together.levels

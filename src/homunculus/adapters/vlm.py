@@ -116,7 +116,7 @@ class VLM:
         self.views = shown.views
         pad = self.family.tokenizer.pad_token_id or 0
         made = laid_out(shown.rows, self.family.image_token, shown.units, pad, self.family.guard)
-        ready: dict[str, Any] = {name: value.to(self.model.device) for name, value in made.items()}
+        ready: dict[str, Any] = {name: value.to(self.model.device, non_blocking=True) for name, value in made.items()}
         ready["mm_encoder_outputs"] = {"image": self.family.output(shown.seen)}
         return self.family.finish(ready)
 

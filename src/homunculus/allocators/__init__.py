@@ -33,6 +33,7 @@ from homunculus.allocators.uniform import uniform
 from homunculus.allocators.vortex import vortex
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError, shown, whole_number
+from homunculus.kernels.choice import capturing
 
 __all__ = [
     "RULES",
@@ -148,7 +149,11 @@ def _request(tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor | 
         raise InputError(f"the tree was made for {tree.rows} images, the relevance has {len(relevance)} rows")
     tree = tree.to(relevance.device)
     relevance = tree.only_valid(relevance.detach().double(), 0)
-    if not bool(torch.isfinite(relevance.sum())) and not bool((finite := torch.isfinite(relevance)).all()):
+    if (
+        not capturing(relevance)
+        and not bool(torch.isfinite(relevance.sum()))
+        and not bool((finite := torch.isfinite(relevance)).all())
+    ):
         b, n = (~finite).nonzero()[0].tolist()
         raise InputError(f"relevance must be finite, got {relevance[b, n].item()} at row {b}, cell {n}")
     if fixation is None:
@@ -162,7 +167,7 @@ def _checked(tree: CellTree, fixation: Tensor, images: int) -> Tensor:
     if points.ndim != 3 or points.shape[0] != images or points.shape[1] < 1 or points.shape[2] != 2:
         raise InputError(f"fixation must be [{images}, 2] or [{images}, F, 2], got {list(given.shape)}")
     inside = (points >= 0) & (points <= tree.sizes.flip(1)[:, None])
-    if not bool(inside.all()):
+    if not capturing(points) and not bool(inside.all()):
         b, f = (~inside.all(2)).nonzero()[0].tolist()
         height, width = tree.image_sizes[b if tree.rows > 1 else 0]
         which = f" of image {b}" if images > 1 else ""

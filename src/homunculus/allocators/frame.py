@@ -15,6 +15,7 @@ from torch import Tensor
 
 from homunculus.cells import CellTree
 from homunculus.errors import InputError
+from homunculus.kernels.choice import capturing
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class Request:
     @cached_property
     def quota(self) -> Tensor:
         """How many cells each image gets: the budget, or all that it has. [B, 1]"""
-        counts = torch.tensor(self.tree.counts, device=self.tree.device)
+        counts = self.tree.layout("counts", lambda: torch.tensor(self.tree.counts, device=self.tree.device))
         return counts.clamp(max=self.budget)[:, None].expand(len(self.relevance), 1)
 
 
@@ -107,7 +108,7 @@ def per_cell(name: str, values: Tensor, request: Request, several: bool = False)
         there = request.tree.valid if values.ndim == 2 else request.tree.valid[..., None]
         values = torch.where(there, values, 0)
     low, high = torch.aminmax(values)
-    if not (low >= 0 and high < torch.inf):  # false for NaN too
+    if not capturing(values) and not (low >= 0 and high < torch.inf):  # false for NaN too
         raise InputError(f"{name} must hold finite numbers of at least 0, got {low.item()} to {high.item()}")
     return values
 

@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 
+import torch
 from torch import Tensor
 
 _TRITON = find_spec("triton") is not None  # found, not imported: that takes long, and a CPU never needs it
@@ -10,3 +11,8 @@ _TRITON = find_spec("triton") is not None  # found, not imported: that takes lon
 def kernels_for(x: Tensor) -> bool:
     """Whether Triton kernels can work on x: it lies on a GPU, and there is Triton."""
     return x.is_cuda and _TRITON
+
+
+def capturing(x: Tensor) -> bool:
+    """Whether what is done to x goes into a CUDA graph: then nothing may wait for its values, such as to check them."""
+    return x.is_cuda and torch.cuda.is_current_stream_capturing()

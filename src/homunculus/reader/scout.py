@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from homunculus.cells import CellTree
 from homunculus.reader.blocks import TEXT, Attention, Block, ConvBlock, LocalBlock, Mlp, Turn, turn_along, turn_of
 from homunculus.reader.encoder import COLUMNS, ROWS
 from homunculus.reader.letters import BLANK, CLASSES, encode
@@ -233,21 +234,25 @@ def over_tree(scene: Scene, logits: Tensor) -> Tensor:
     tree = scene.tree
     chance = logits.float().sigmoid().clamp(min=LEAST)
     for axis, side in ((1, tree.height), (2, tree.width)):
-        chance = _largest_in_cells(chance, axis, side, tree.cell)
+        chance = _largest_in_cells(tree, chance, axis, side)
     return tree.lift(chance.to(tree.device), how="max")
 
 
-def _largest_in_cells(values: Tensor, axis: int, side: int, cell: int) -> Tensor:
+def _largest_in_cells(tree: CellTree, values: Tensor, axis: int, side: int) -> Tensor:
     """The largest of the places that each cell of an axis touches by half a pixel or more.
 
     Places divide the side evenly; cells have their own size, and the last may reach beyond it.
     """
-    places, cells = values.shape[axis], -(-side // cell)
-    start = torch.arange(cells, device=values.device) * cell
-    first = ((start + 0.5) * places / side).long()
-    last = (((start + cell).clamp(max=side) - 0.5) * places / side).long()
-    step = torch.arange(int((last - first).max()) + 1, device=values.device)
-    index = torch.minimum(first[:, None] + step, last[:, None])  # [cells, n]
+    places = values.shape[axis]
+
+    def touched() -> Tensor:
+        start = torch.arange(0, side, tree.cell)
+        first = ((start + 0.5) * places / side).long()
+        last = (((start + tree.cell).clamp(max=side) - 0.5) * places / side).long()
+        step = torch.arange(int((last - first).max()) + 1)
+        return torch.minimum(first[:, None] + step, last[:, None]).to(tree.device)  # [cells, n]
+
+    index = tree.layout(("touched", places, side), touched).to(values.device)
     return values.index_select(axis, index.flatten()).unflatten(axis, index.shape).amax(axis + 1)
 
 

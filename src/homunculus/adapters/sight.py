@@ -1,0 +1,83 @@
+"""From pixels and questions to chosen cells and their pixels, in one shape for all images of one size.
+
+A GPU that has met the size before goes all of this way in one captured graph, without waiting for a launch.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from homunculus import tokens
+from homunculus.allocators import allocate, options_of
+from homunculus.cells import CellTree, Selection
+from homunculus.eye import Eye
+from homunculus.fixation import peak
+from homunculus.reader.letters import encode
+from homunculus.reader.replay import Replay
+from homunculus.reader.scout import QUESTION, SOFTER, Scout, over_tree, small_copy
+from homunculus.relevance import Scene
+from homunculus.relevance.spatial import regions
+
+KEPT = 8  # sizes and rules that are remembered; the one longest unused goes first
+STEADY = ("grid", "foveated", "dag")  # rules of which shapes alone decide what they do
+
+
+class Seen(NamedTuple):
+    """Chosen cells in rows, see `Selection`, and their pixels, uint8 [B, K, 3, cell, cell]."""
+
+    boxes: Tensor
+    levels: Tensor
+    indices: Tensor
+    mask: Tensor
+    cells: Tensor
+
+
+class Sight:
+    """How an eye chooses by what a scout finds; remembers what it has met."""
+
+    def __init__(self) -> None:
+        self.ways: OrderedDict[Hashable, Replay[Seen]] = OrderedDict()
+
+    def can(self, eye: Eye, questions: Sequence[str]) -> bool:
+        """Whether the choice is one for which shapes alone decide what is done."""
+        plain = isinstance(eye.scout, Scout) and eye.relevance == "query" and eye.allocator in STEADY
+        return (
+            plain
+            and not any(isinstance(value, Tensor) for value in eye.options.values())
+            and all(question and not regions(question) for question in questions)
+        )
+
+    @torch.no_grad()
+    def __call__(self, scene: Scene, questions: Sequence[str], eye: Eye) -> tuple[Selection, Tensor]:
+        """Cells of a scene's images, each for its own question, in rows, and their pixels."""
+        tree, scout = scene.tree, cast(Scout, eye.scout)
+        key = (tree.image_sizes, tree.cell, id(scout), eye.allocator, eye.budget, *sorted(eye.options.items()))
+        if key not in self.ways:
+            self.ways[key] = Replay(partial(_look, tree, eye, scout))  # a graph reads the tree: it must live as long
+            if len(self.ways) > KEPT:
+                self.ways.popitem(last=False)
+        self.ways.move_to_end(key)
+        codes = encode(questions, QUESTION).to(scene.pixels.device, non_blocking=True)
+        seen = self.ways[key](scene.pixels, codes)
+        sizes = tree.sizes.expand(len(codes), 2)
+        return Selection(seen.boxes, seen.levels, seen.indices, seen.mask, sizes, tree.cell), seen.cells
+
+
+@torch.no_grad()
+def _look(tree: CellTree, eye: Eye, scout: Scout, pixels: Tensor, codes: Tensor) -> Seen:
+    """What `Eye.choose` does, for questions as codes [B, QUESTION]."""
+    scene = Scene(pixels, tree)
+    found = scout.find(scout.look(small_copy(scene.levels)), codes[:, None])[:, 0]
+    relevance = over_tree(scene, found / SOFTER)
+    wanted = {"error": scene.lost} if "error" in options_of(eye.allocator).keys() - eye.options.keys() else {}
+    places = peak(tree, relevance)
+    chosen = allocate(eye.allocator, tree, relevance, eye.budget, places, **wanted, **eye.options).in_rows()
+    cells = tokens.patches(scene.levels, chosen)
+    assert chosen.indices is not None  # steady rules stay in the tree
+    return Seen(chosen.boxes, chosen.levels, chosen.indices, chosen.mask, cells)
