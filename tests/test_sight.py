@@ -1,0 +1,61 @@
+"""The quick way from pixels to chosen cells is what the eye does step by step."""
+
+import pytest
+import torch
+
+import homunculus as hm
+from homunculus import tokens
+from homunculus.adapters.sight import KEPT, STEADY, Sight
+from homunculus.cells import CellTree
+from homunculus.reader import load_scout
+from homunculus.relevance import Scene
+
+QUESTIONS = ["What is the total?", "Who signed it?"]
+
+
+def scene(height: int, width: int, device: str = "cpu", cell: int = 32) -> Scene:
+    lots = torch.Generator().manual_seed(height)
+    pixels = torch.randint(0, 256, (2, 3, height, width), dtype=torch.uint8, generator=lots).to(device)
+    return Scene(pixels, CellTree(height, width, cell))
+
+
+def agree(sight: Sight, eye: hm.Eye, device: str) -> None:
+    here = scene(416, 300, device)
+    chosen, pixels = sight(here, QUESTIONS, eye)
+    wanted = eye.choose(scene(416, 300, device), QUESTIONS).in_rows()
+    assert torch.equal(chosen.indices, wanted.indices) and torch.equal(chosen.boxes, wanted.boxes)
+    assert torch.equal(chosen.levels, wanted.levels) and bool(chosen.mask.all())
+    assert torch.equal(pixels, tokens.patches(here.levels, wanted))
+
+
+@pytest.mark.parametrize("rule", STEADY)
+def test_it_chooses_what_the_eye_chooses(rule):
+    eye = hm.Eye(rule, "query", 40, scout=load_scout())
+    assert Sight().can(eye, QUESTIONS)
+    agree(Sight(), eye, "cpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rule", STEADY)
+def test_captured_it_chooses_the_same(rule):
+    sight, eye = Sight(), hm.Eye(rule, "query", 40, scout=load_scout(device="cuda"))
+    for _ in range(4):  # the first as it stands, the second captured, the others replayed
+        agree(sight, eye, "cuda")
+
+
+def test_what_it_cannot_do_is_left_to_the_eye():
+    scout, sight = load_scout(), Sight()
+    assert not sight.can(hm.Eye("foveated", "information", 40), QUESTIONS)
+    assert not sight.can(hm.Eye("stratified", "query", 40, scout=scout), QUESTIONS)
+    eye = hm.Eye("foveated", "query", 40, scout=scout)
+    assert not sight.can(eye, ["What is at the top left?", "What?"])  # a place that words name needs the page
+    assert not sight.can(eye, ["What?", ""])
+
+
+def test_it_forgets_what_was_longest_unused():
+    sight, eye = Sight(), hm.Eye("grid", "query", 3, scout=load_scout())
+    sizes = [(64, 64 + 32 * n) for n in range(KEPT + 1)]
+    for height, width in sizes:
+        sight(scene(height, width), QUESTIONS, eye)
+    assert len(sight.ways) == KEPT
+    assert [key[0][0] for key in sight.ways] == sizes[1:]
