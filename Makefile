@@ -27,7 +27,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 
 # what everything else needs
 $(VENV)/.setup: $(VENV)/.installed
-	$(PIP) --editable ".[dev]"
+	$(PIP) --editable ".[dev,lmms]"
+	$(PIP) --no-deps lmms-eval==0.7.3  # what it depends on would bring torchvision and another torch
 	@touch $@
 
 setup: $(VENV)/.setup

@@ -18,8 +18,8 @@ import torch
 
 import loops
 from homunculus import CellTree, allocate, list_allocators
+from homunculus.eval.machine import machine
 from homunculus.files import replacing
-from machine import machine
 
 CUTS = ("dag", "foveated", "frequency")
 FASTER = {"stratified": 30, "logpolar": 30}  # than the loop

@@ -22,8 +22,8 @@ from rich.progress import track
 
 from homunculus import InputError, load_reader
 from homunculus.eval.data import items
+from homunculus.eval.machine import machine
 from homunculus.files import replacing
-from machine import machine
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "invoice.png", "What is the total?"

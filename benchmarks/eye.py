@@ -32,13 +32,13 @@ from torch import Tensor
 import eye_data as data
 from allocators import median_ms
 from homunculus import CellTree, InputError, allocate, reader
+from homunculus.eval.machine import machine
 from homunculus.files import replacing
 from homunculus.positions import coordinates
 from homunculus.reader.weights import SHIPPED, digest
 from homunculus.relevance import Scene
 from homunculus.tokens import patches
 from homunculus.train.looks import nearest
-from machine import machine
 
 PARTS = ("found", "read", "overlap", "speed")
 METHODS = ("query", "opponent", "learned", "saliency", "information", "centre", "random", "oracle")

@@ -17,8 +17,8 @@ from pathlib import Path
 import torch
 
 from homunculus import Eye
+from homunculus.eval.machine import machine
 from homunculus.files import replacing
-from machine import machine
 
 SIDES = (512, 1024, 2048, 4096, 8192, 10_000)
 

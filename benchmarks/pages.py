@@ -30,6 +30,7 @@ from torch import Tensor
 
 from allocators import times_ms
 from homunculus import InputError
+from homunculus.eval.machine import machine
 from homunculus.files import replacing
 from homunculus.reader.letters import BLANK
 from homunculus.train.layouts import Type, lay_out
@@ -37,7 +38,6 @@ from homunculus.train.loop import Pages, set_up
 from homunculus.train.pages import Draft
 from homunculus.train.recipe import Canvas, Recipe, Sources, read_plan
 from homunculus.train.stream import Stream
-from machine import machine
 
 CANVAS = Canvas(1024, 768, 16)  # without a plan
 COUNTED = 256  # pages whose contents are counted

@@ -23,11 +23,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from homunculus import InputError
 from homunculus.eval.asking import answered
 from homunculus.eval.data import Item, items
+from homunculus.eval.machine import machine
 from homunculus.eval.metrics import ratio, resamples, score_of
 from homunculus.files import replacing
 from homunculus.reader import load_reader
 from homunculus.reader.talk import NOT_FOUND
-from machine import machine
 
 SETS = ("docvqa", "sroie", "funsd", "chartqa", "icdar2015", "daquar", "coco_vqa")
 DOCUMENTS = SETS[:4]

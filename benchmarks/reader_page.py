@@ -46,7 +46,7 @@ are the same for all of them.
 
 ## How well it answers
 
-ANLS (docvqa, sroie, funsd, icdar2015), relaxed accuracy (chartqa), exact match (daquar), VQA accuracy (coco_vqa); 95
+ANLS (docvqa, sroie, funsd), relaxed accuracy (chartqa), exact match (daquar, icdar2015), VQA accuracy (coco_vqa); 95
 % intervals over pages (bootstrap). A way is allocator / relevance / tokens. Every way answers the same questions with
 the same weights.
 

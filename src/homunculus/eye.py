@@ -235,10 +235,18 @@ class Eye:
         return self.look_for(scene, [question], fixation, fixations)[0]
 
     def look_for(
-        self, scene: Scene, questions: Sequence[str], fixation: Fixation = None, fixations: int = 1
+        self,
+        scene: Scene,
+        questions: Sequence[str],
+        fixation: Fixation = None,
+        fixations: int = 1,
+        relevance: Tensor | None = None,
     ) -> list[Glance]:
-        """The same for several questions about it; their cells are chosen together where the rule can."""
-        rows = [self.weigh(scene, [asked]) for asked in questions]
+        """The same for several questions about it; their cells are chosen together where the rule can.
+
+        By a relevance of one's own [Q, N] if there is one.
+        """
+        rows = [self.weigh(scene, [asked]) for asked in questions] if relevance is None else list(relevance.split(1))
         places = [
             self._fixate(scene, row, asked, fixation, fixations) for row, asked in zip(rows, questions, strict=True)
         ]

@@ -1,18 +1,22 @@
-"""Scores of answers, each from 0 to 1, as the sets define them; and intervals over pages.
+"""Scores of answers, each from 0 to 1, as the sets define them; intervals over pages and comparisons of two methods.
 
-A score takes what was said and all answers that count.
+A score takes what was said and all answers that count. Where papers and published scripts leave room, its docstring
+says what is done here.
 """
 
 from __future__ import annotations
 
 import re
-import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
+from homunculus.errors import InputError
+
 Array = np.ndarray[Any, Any]
+Score = Callable[[str, Sequence[str]], float]
+
 FAR = 0.5  # ANLS: an answer further off than this share of its letters counts as wrong
 TOLERANCE = 0.05  # of numbers read off a chart
 ARTICLES = {"a", "an", "the"}
@@ -24,26 +28,69 @@ NUMBERS = dict(
     )
 )
 NUMBERS["none"] = "0"
+MARKS = ';/[]"{}()=+\\_-><@`,?!'  # what VQA calls punctuation: apostrophe, colon and the like are none
+APOSTROPHES = """
+ain't aren't can't could've couldn't couldn't've didn't doesn't don't hadn't hadn't've hasn't haven't he'd he'd've he's
+how'd how'll how's isn't it'd it'd've it'll ma'am mightn't mightn't've might've mustn't must've needn't not've o'clock
+oughtn't 'ow's'at shan't she'd've should've shouldn't shouldn't've somebody'd've somebody'll somebody's someone'd
+someone'd've someone'll someone's something'd something'd've something'll that's there'd there'd've there're there's
+they'd they'd've they'll they're they've 'twas wasn't we'd've we've weren't what'll what're what's what've when's
+where'd where's where've who'd who'd've who'll who's who've why'll why're why's won't would've wouldn't wouldn't've
+y'all y'all'll y'all'd've you'd you'd've you'll you're you've
+"""
+
+
+def _contractions() -> dict[str, str]:
+    """Words of VQA that lack one apostrophe, and how they are spelled."""
+    found = {
+        word[:i] + word[i + 1 :]: word for word in APOSTROPHES.split() for i, letter in enumerate(word) if letter == "'"
+    }
+    return found | {"somebody'd": "somebodyd"}  # the other way round in the toolkit, too
+
+
+CONTRACTIONS = _contractions()
+
+EXACT = 12  # pages: up to here all ways to flip them are counted
+FLIPS = 10_000
+SAME = 1e-12  # scores that differ by less are the same
+
+
+# ---- scores -------------------------------------------------------------------------------------------------------
 
 
 def edits(one: str, other: str) -> int:
     """Fewest insertions, deletions and replacements that turn one text into the other."""
-    before = list(range(len(other) + 1))
-    for i, a in enumerate(one, start=1):
-        now = [i]
-        for j, b in enumerate(other, start=1):
-            now.append(min(before[j] + 1, now[-1] + 1, before[j - 1] + (a != b)))
-        before = now
-    return before[-1]
+    if not one:
+        return len(other)
+    # Myers 1999, as Hyyrö writes it: a column of the table is two bit masks, the steps up and the steps down
+    places: dict[str, int] = {}
+    for i, letter in enumerate(one):
+        places[letter] = places.get(letter, 0) | 1 << i
+    every, last, off = (1 << len(one)) - 1, 1 << (len(one) - 1), len(one)
+    up, down = every, 0
+    for letter in other:
+        here = places.get(letter, 0)
+        level = (((here & up) + up) ^ up) | here | down
+        right, left = (down | ~(level | up)) & every, up & level
+        off += bool(right & last) - bool(left & last)
+        right, left = right << 1 | 1, left << 1
+        up, down = (left | ~(level | right)) & every, right & level
+    return off
 
 
 def anls(said: str, answers: Sequence[str]) -> float:
-    """Average normalised Levenshtein similarity (DocVQA): of the nearest answer, 0 if more than half is wrong."""
-    return max((_similar(_even(said), _even(answer)) for answer in answers), default=0.0)
+    """Average normalised Levenshtein similarity (DocVQA): of the nearest answer, 0 if half or more is wrong.
+
+    Case and surplus blanks do not count, everything else does, a full stop too.
+    """
+    return max((_similar(_plain(said), _plain(answer)) for answer in answers), default=0.0)
 
 
 def _similar(said: str, answer: str) -> float:
-    off = edits(said, answer) / max(len(said), len(answer), 1)
+    longest = max(len(said), len(answer), 1)
+    if abs(len(said) - len(answer)) >= FAR * longest:
+        return 0.0
+    off = edits(said, answer) / longest
     return 1 - off if off < FAR else 0.0
 
 
@@ -52,12 +99,50 @@ def exact(said: str, answers: Sequence[str]) -> float:
     return float(any(_even(said) == _even(answer) for answer in answers))
 
 
+def daquar(said: str, answers: Sequence[str]) -> float:
+    """Whether the same things are named as in one of the answers, in any order and as often (DAQUAR, without WUPS).
+
+    Things are separated by commas; "garbage_bin" is "garbage bin".
+    """
+    return float(any(_things(said) == _things(answer) for answer in answers))
+
+
+def _things(text: str) -> list[str]:
+    return sorted(filter(None, (_even(thing) for thing in text.replace("_", " ").split(","))))
+
+
 def relaxed(said: str, answers: Sequence[str]) -> float:
-    """Relaxed accuracy (ChartQA): numbers within 5 %, other answers exactly."""
-    return float(any(_relaxed(said, answer) for answer in answers))
+    """Relaxed accuracy (ChartQA): numbers within 5 % of the answer, all else the same but for case.
+
+    As in the script of Pix2Struct, by which published figures are made: per cent are hundredths, so "45%" is "0.45" and
+    not "45"; a number is what `float` takes, so "1,050" and "$3" are words; an answer of 0 must be said as written.
+    """
+    return float(any(_relaxed(said.strip(), answer.strip()) for answer in answers))
 
 
 def _relaxed(said: str, answer: str) -> bool:
+    mine, theirs = _hundredths(said), _hundredths(answer)
+    if mine is None or not theirs:
+        return said.lower() == answer.lower()
+    return abs(mine - theirs) / abs(theirs) <= TOLERANCE
+
+
+def _hundredths(text: str) -> float | None:
+    try:
+        return float(text.rstrip("%")) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        return None
+
+
+def lenient(said: str, answers: Sequence[str]) -> float:
+    """Relaxed accuracy, but thousands commas, currency and per cent signs are left out: "45%" is 45, "$1,050" is 1050.
+
+    No set's own score: for answers in words, beside `relaxed`.
+    """
+    return float(any(_lenient(said, answer) for answer in answers))
+
+
+def _lenient(said: str, answer: str) -> bool:
     mine, theirs = number(said), number(answer)
     if theirs is None or mine is None:
         return _even(said) == _even(answer)
@@ -74,42 +159,72 @@ def number(text: str) -> float | None:
 
 
 def vqa(said: str, answers: Sequence[str]) -> float:
-    """VQA accuracy over several people's answers: a third for each other person who said the same, at most 1."""
-    given = [_vqa_form(answer) for answer in answers]
-    mine = _vqa_form(said)
-    if len(given) == 1:
-        return float(mine == given[0])
-    others = [given[:i] + given[i + 1 :] for i in range(len(given))]
-    return float(np.mean([min(1.0, sum(mine == answer for answer in rest) / 3) for rest in others])) if given else 0.0
+    """VQA accuracy over several people's answers: a third for each other person who said the same, at most 1.
+
+    The mean over all ways to leave one person out. Both sides always go through `vqa_form`; a single answer is right or
+    wrong.
+    """
+    mine, n = vqa_form(said), len(answers)
+    same = sum(mine == vqa_form(answer) for answer in answers)
+    if n < 2:
+        return float(same)
+    return (same * min(1.0, (same - 1) / 3) + (n - same) * min(1.0, same / 3)) / n
 
 
-def _vqa_form(text: str) -> str:
-    """Lower case, no punctuation but inside numbers, no articles, number words as digits."""
-    text = text.replace("\n", " ").replace("\t", " ").strip().lower()
-    text = re.sub(r"(?<!\d)[.,](?!\d)|(?<=\d),(?=\d{3})", "", text)
-    text = text.translate({ord(mark): " " for mark in string.punctuation if mark not in "'.,:"})
-    return " ".join(NUMBERS.get(word, word) for word in text.split() if word not in ARTICLES)
+def vqa_form(text: str) -> str:
+    """A text as VQA compares it: punctuation, case, number words, articles, contractions, in this order.
+
+    Marks go if one of their kind stands beside a blank, or if a comma stands between digits; else they are blanks. Full
+    stops go unless a digit follows.
+    """
+    text = text.replace("\n", " ").replace("\t", " ").strip()
+    grouped, bare = re.search(r"\d,\d", text), text
+    for mark in MARKS:
+        bare = bare.replace(mark, "" if grouped or f"{mark} " in text or f" {mark}" in text else " ")
+    words = re.sub(r"\.(?!\d)", "", bare).lower().split()
+    words = [NUMBERS.get(word, word) for word in words]
+    return " ".join(CONTRACTIONS.get(word, word) for word in words if word not in ARTICLES)
+
+
+def _plain(text: str) -> str:
+    """A text in lower case with single blanks."""
+    return " ".join(text.lower().split())
 
 
 def _even(text: str) -> str:
-    """A text in lower case with single blanks and no full stop behind it."""
-    return " ".join(text.lower().split()).rstrip(".").strip()
+    """The same, with no full stop behind it."""
+    return _plain(text).rstrip(".").strip()
 
 
-SCORES: dict[str, Callable[[str, Sequence[str]], float]] = {
+# ---- sets ---------------------------------------------------------------------------------------------------------
+
+SCORES: dict[str, Score] = {
     "docvqa": anls,
+    "docvqa_gaze": anls,
+    "infovqa": anls,
     "sroie": anls,
     "funsd": anls,
     "chartqa": relaxed,
-    "daquar": exact,
+    "daquar": daquar,
     "icdar2015": exact,
     "coco_vqa": vqa,
+    "vqav2": vqa,
+    "textvqa": vqa,
 }
+NAMES: dict[Score, str] = {anls: "anls", relaxed: "relaxed", exact: "exact", daquar: "exact", vqa: "vqa"}
 
 
-def score_of(dataset: str) -> Callable[[str, Sequence[str]], float]:
+def score_of(dataset: str) -> Score:
     """The score that a set is measured by; ANLS for sets that are not known."""
     return SCORES.get(dataset, anls)
+
+
+def metric_of(dataset: str) -> str:
+    """The name of that score: anls, relaxed, exact or vqa."""
+    return NAMES[score_of(dataset)]
+
+
+# ---- uncertainty --------------------------------------------------------------------------------------------------
 
 
 def resamples(pages: int, times: int = 1000) -> Array:
@@ -117,10 +232,63 @@ def resamples(pages: int, times: int = 1000) -> Array:
     return np.random.default_rng(0).multinomial(pages, np.full(pages, 1 / pages), size=times)
 
 
-def ratio(values: Sequence[float], counts: Sequence[float], draws: Array) -> dict[str, float]:
+def ratio(values: Sequence[float] | Array, counts: Sequence[float] | Array, draws: Array) -> dict[str, float]:
     """Sum of a page's values over sum of its counts, with the 95 % interval over resampled pages."""
     v, n = np.asarray(values, dtype=np.float64), np.asarray(counts, dtype=np.float64)
     total = draws @ n
     spread = (draws @ v)[total > 0] / total[total > 0]
     low, high = np.quantile(spread, (0.025, 0.975))
     return {"value": float(v.sum() / n.sum()), "low": float(low), "high": float(high)}
+
+
+def interval(scores: Sequence[float] | Array, groups: Sequence[Hashable]) -> dict[str, float]:
+    """Mean of questions' scores as `value`, and `low` and `high`, its 95 % interval over resampled pages.
+
+    `groups` names the page of each question.
+    """
+    sums, counts = _per_page(np.asarray(scores, dtype=np.float64), groups)
+    return ratio(sums, counts, resamples(len(sums)))
+
+
+def paired(a: Sequence[float] | Array, b: Sequence[float] | Array, groups: Sequence[Hashable]) -> dict[str, float]:
+    """How much better a is than b on the same questions: `value` with `low` and `high`, `p`, wins, ties and losses.
+
+    The value is the difference of the means, its 95 % interval is over resampled pages. Were both alike, each page's
+    difference could as well have the other sign: p is the share of such flips that differ at least as much, two-sided;
+    all flips up to 12 pages that differ, else 10,000, always the same.
+    """
+    one, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if one.shape != other.shape:
+        raise InputError(f"both methods need a score for each question, got {one.shape} and {other.shape}")
+    gaps = one - other
+    gaps[np.abs(gaps) < SAME] = 0
+    sums, counts = _per_page(gaps, groups)
+    wins, losses = int((gaps > 0).sum()), int((gaps < 0).sum())
+    figure = ratio(sums, counts, resamples(len(sums))) | {"p": _flipped(sums)}
+    return figure | {"wins": wins, "ties": len(gaps) - wins - losses, "losses": losses}
+
+
+def _per_page(scores: Array, groups: Sequence[Hashable]) -> tuple[Array, Array]:
+    """Sum of scores and number of questions of each page."""
+    if scores.ndim != 1 or not len(scores) or len(scores) != len(groups) or not np.isfinite(scores).all():
+        raise InputError(
+            f"one finite score and one page is needed for each question, got scores {scores.shape} and "
+            f"{len(groups)} pages"
+        )
+    known = {page: i for i, page in enumerate(dict.fromkeys(groups))}
+    place = np.array([known[page] for page in groups])
+    return np.bincount(place, weights=scores), np.bincount(place)
+
+
+def _flipped(sums: Array) -> float:
+    """Share of sign flips of pages whose sum is at least as far from 0."""
+    sums = sums[np.abs(sums) > SAME]  # flipping nothing changes nothing
+    least, n = abs(sums.sum()) - 1e-9 * np.abs(sums).sum(), len(sums)
+    if n <= EXACT:
+        signs = (np.arange(2**n)[:, None] >> np.arange(n) & 1) * 2 - 1  # [2^n, n]
+        return float((np.abs(signs @ sums) >= least).mean())
+    random, far = np.random.default_rng(0), 0
+    for _ in range(10):  # in parts, for there may be thousands of pages
+        signs = random.integers(0, 2, (FLIPS // 10, n), dtype=np.int8) * 2 - 1
+        far += int((np.abs(signs @ sums) >= least).sum())
+    return (far + 1) / (FLIPS + 1)  # what was seen is one of the flips

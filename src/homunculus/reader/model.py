@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
     from homunculus.image import Source
 
+See = Callable[[Sequence[Glance]], tuple[list[Tensor], list[list[Note]]]]
+Speak = Callable[[Tensor, Tensor, int, float, int], Iterator[tuple[list[int], list[float]]]]
+
 LONGEST = 64  # tokens of an answer unless told
 TOGETHER = 8  # questions that are answered at a time
 LOOKING = ("allocator", "relevance", "budget")  # words of `ask` and whom they are for
@@ -177,8 +180,13 @@ class Reader:
         temperature: float = 0.0,
         seed: int = 0,
         seconds: dict[str, float] | None = None,
+        see: See | None = None,
+        speak: Speak | None = None,
     ) -> Iterator[list[Answer]]:
-        """Answers to the questions of glances at any images, in one batch, after each further token of theirs."""
+        """Answers to the questions of glances at any images, in one batch, after each further token of theirs.
+
+        `see` and `speak` are other ways to turn glances into tokens and notes, and to go through the language model.
+        """
         most = whole_number("most", most, 1)
         clock, seconds = [time.perf_counter()], dict(seconds or {})
 
@@ -186,12 +194,12 @@ class Reader:
             clock.append(time.perf_counter())
             seconds[name] = seconds.get(name, 0.0) + clock[-1] - clock[-2]
 
-        seen, notes = self.see(glances)
+        seen, notes = (see or self.see)(glances)
         lap("encode")
-        embeds, there = self._prompt(seen, notes, [glance.question for glance in glances])
+        embeds, there = self.prompt(seen, notes, [glance.question for glance in glances])
         said: list[list[int]] = [[] for _ in glances]
         chances: list[list[float]] = [[] for _ in glances]
-        for ids, chance in self._tokens(embeds, there, most, temperature, seed):
+        for ids, chance in (speak or self._tokens)(embeds, there, most, temperature, seed):
             lap("answer" if "read" in seconds else "read")
             for row, (token, p) in enumerate(zip(ids, chance, strict=True)):
                 if not (said[row] and said[row][-1] in self.ends):
@@ -215,10 +223,10 @@ class Reader:
         batch = torch.stack(cells).to(self.device), torch.stack(places).to(self.device)
         x = self.encoder(*batch, mask)
         seen = self.bridge.sight(x, self.encoder.characters(x), batch[1], sizes)
-        notes = take(self.encoder, x, batch[1], self._points(glances), mask)
+        notes = take(self.encoder, x, batch[1], self.points(glances), mask)
         return [row[there] for row, there in zip(seen, mask, strict=True)], notes
 
-    def _points(self, glances: Sequence[Glance]) -> Tensor:
+    def points(self, glances: Sequence[Glance]) -> Tensor:
         """Where to read for each glance's question, in fine cells: [n, POINTS, 2]."""
         points: dict[int, Tensor] = {}
         for scene in dict.fromkeys(glance.scene for glance in glances):
@@ -230,7 +238,7 @@ class Reader:
             points.update(zip(rows, places, strict=True))
         return torch.stack([points[i] for i in range(len(glances))])
 
-    def _prompt(self, seen: list[Tensor], notes: list[list[Note]], questions: Sequence[str]) -> tuple[Tensor, Tensor]:
+    def prompt(self, seen: list[Tensor], notes: list[list[Note]], questions: Sequence[str]) -> tuple[Tensor, Tensor]:
         """What the language model reads, shorter rows filled up in front: [n, L, width], and what of it is there."""
         embed = cast(Any, self.language.model).get_input_embeddings()
 

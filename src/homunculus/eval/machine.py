@@ -12,14 +12,15 @@ import torch
 
 def machine(device: str) -> dict[str, object]:
     """Processor, device, threads, versions and commit; a copy without history takes COMMIT from the environment."""
-    commit = _git("rev-parse", "--short", "HEAD") or os.environ.get("COMMIT", "unknown")
-    if _git("status", "--porcelain", "--", "../src", "."):
+    mine = Path(_git("rev-parse", "--show-toplevel") or "/", "src", "homunculus").is_dir()  # not a user's repository
+    commit = (mine and _git("rev-parse", "--short", "HEAD")) or os.environ.get("COMMIT", "unknown")
+    if mine and _git("status", "--porcelain", "--", ":/src", ":/benchmarks"):
         commit += " with changes"
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "device": torch.cuda.get_device_name() if device.startswith("cuda") else "cpu",
         "torch": torch.__version__,
         "python": platform.python_version(),
         "commit": commit,

@@ -1,0 +1,198 @@
+"""Who answers in an evaluation: our reader, or a VLM with an adapter. Pages are taken in once for all methods."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from homunculus.eval.data import Item
+from homunculus.eval.metrics import score_of
+from homunculus.eval.ways import ORACLE, Way
+from homunculus.eye import Eye, Glance
+from homunculus.fixation import PAGE_DEGREES
+from homunculus.image import load
+from homunculus.relevance import Scene
+
+MOST = 32  # tokens of an answer
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question, and the one that the page was looked at for: itself, unless `region` says where that one's lies."""
+
+    item: Item
+    looked: Item
+    region: str = ""
+
+
+class Said(NamedTuple):
+    """An answer: text, how sure, tokens that it took, the share of the image they cover, where it looked."""
+
+    text: str
+    confidence: float
+    tokens: float
+    coverage: float
+    fixation: list[float] | None
+
+
+class Asker(Protocol):
+    """Answers a few questions in many ways."""
+
+    def answers(self, asks: Sequence[Ask], ways: Sequence[Way]) -> Iterator[tuple[Way, list[Row]]]:
+        """Rows of results for each way; pages are taken in once for all of them."""
+        ...
+
+
+def row_of(ask: Ask, way: Way, said: Said, ms: float) -> Row:
+    """A line of results.jsonl."""
+    item = ask.item
+    score = score_of(item.dataset)(said.text, item.answers)
+    row: Row = {"dataset": item.dataset, "qid": item.qid, "image": item.image.name, "question": item.question}
+    row |= {"answers": list(item.answers), "allocator": way.method, "relevance": way.relevance, "budget": way.budget}
+    row |= {"region": ask.region, "looked": ask.looked.qid, "prediction": said.text, "score": round(score, 6)}
+    row |= {"confidence": round(said.confidence, 4), "tokens": round(said.tokens, 1)}
+    return row | {"coverage": round(said.coverage, 4), "fixation": said.fixation, "ms": round(ms, 2)}
+
+
+class Pages:
+    """Images ready to be looked at, each loaded once as long as it is needed."""
+
+    def __init__(self, device: torch.device | str) -> None:
+        self.device, self.scenes = device, dict[str, Scene]()
+
+    def of(self, item: Item) -> Scene:
+        """The scene of an item's image."""
+        name = str(item.image)
+        if name not in self.scenes:
+            pixels = load(item.image).to(self.device)
+            self.scenes[name] = Eye(scout=False).scene(pixels)
+            _ = self.scenes[name].levels
+        return self.scenes[name]
+
+    def keep(self, asks: Sequence[Ask]) -> None:
+        """Forget all images but those of these questions."""
+        wanted = {str(ask.item.image) for ask in asks}
+        self.scenes = {name: scene for name, scene in self.scenes.items() if name in wanted}
+
+
+class ReaderAsker:
+    """Our reader, with allocators and peers."""
+
+    def __init__(self, reader: Any, most: int = MOST) -> None:
+        from homunculus.peers.reading import Bases
+
+        self.reader, self.most = reader, most
+        self.pages, self.bases = Pages(reader.device), Bases(reader)
+
+    @torch.no_grad()
+    def answers(self, asks: Sequence[Ask], ways: Sequence[Way]) -> Iterator[tuple[Way, list[Row]]]:
+        """Rows for each way. What is the same for all ways (pyramid, scout) is done before the clock runs."""
+        self.pages.keep(asks)
+        self.bases.keep(list(self.pages.scenes.values()))
+        for ask in asks:
+            page = self.reader.scout.page(self.pages.of(ask.item))
+            self.reader.scout.found(page, list({ask.item.question, ask.looked.question}))
+        for way in ways:
+            mine = [ask for ask in asks if way.relevance != ORACLE or ask.looked.boxes]
+            if mine:
+                begun = time.perf_counter()
+                said = self._peer(mine, way) if way.is_peer else self._said(mine, way)
+                ms = (time.perf_counter() - begun) * 1e3 / len(mine)
+                yield way, [row_of(ask, way, each, ms) for ask, each in zip(mine, said, strict=True)]
+            else:
+                yield way, []
+
+    def _said(self, asks: Sequence[Ask], way: Way) -> list[Said]:
+        glances = [self._glance(ask, way) for ask in asks]
+        *_, answers = self.reader.reply(glances, most=self.most)
+        return [told(answer, glance) for answer, glance in zip(answers, glances, strict=True)]
+
+    def _glance(self, ask: Ask, way: Way) -> Glance:
+        """The look for one question, with another one to answer if it is a look for that."""
+        return replace(looked(self.pages.of(ask.item), ask, way, self.reader.scout), question=ask.item.question)
+
+    def _peer(self, asks: Sequence[Ask], way: Way) -> list[Said]:
+        scenes = [self.pages.of(ask.item) for ask in asks]
+        questions, looking = [ask.item.question for ask in asks], [ask.looked.question for ask in asks]
+        glances, answers, tokens = self.bases.answers(way.rule, way.budget, scenes, questions, looking, self.most)
+        return [
+            told(answer, glance)._replace(tokens=count)
+            for answer, glance, count in zip(answers, glances, tokens, strict=True)
+        ]
+
+
+def looked(scene: Scene, ask: Ask, way: Way, scout: Any) -> Glance:
+    """A look at a page in a way."""
+    options = {key: value for key, value in way.options.items() if key != "off"}
+    known = way.relevance if way.relevance != ORACLE else "information"
+    eye = Eye(way.rule, known, way.budget, scout=scout, **options)
+    given = oracle(scene, ask.looked) if way.relevance == ORACLE else None
+    glance = eye.look_for(scene, [ask.looked.question], relevance=given)[0]
+    if not way.off:
+        return glance
+    place = beside(glance.fixations[0], scene, way.off, ask.looked.qid)
+    return eye.look_for(scene, [ask.looked.question], fixation=place, relevance=given)[0]
+
+
+def oracle(scene: Scene, item: Item) -> Tensor:
+    """Relevance by one who knows the answer's place: 1 for cells of level 0 that touch it, and those above. [1, N]"""
+    tree = scene.tree
+    boxes = tree.box[tree.at(0)].double()  # [n0, 4]
+    wanted = torch.tensor(item.boxes, dtype=torch.float64, device=boxes.device)
+    apart = (boxes[:, None, :2] >= wanted[:, 2:]).any(2) | (boxes[:, None, 2:] <= wanted[:, :2]).any(2)
+    return tree.lift((~apart).any(1).float()[None] + 1e-3, how="max")
+
+
+def beside(place: Tensor, scene: Scene, degrees: float, qid: str) -> tuple[float, float]:
+    """A place so many degrees off, in a direction that the question's name decides, inside the image."""
+    turn = int.from_bytes(sha256(qid.encode()).digest()[:4], "big") / 2**32 * 2 * math.pi
+    far = degrees * scene.tree.height / PAGE_DEGREES
+    x, y = float(place[0]) + far * math.cos(turn), float(place[1]) + far * math.sin(turn)
+    return min(max(x, 0.0), float(scene.tree.width)), min(max(y, 0.0), float(scene.tree.height))
+
+
+def told(answer: Any, glance: Glance) -> Said:
+    """What is noted of an answer of the reader."""
+    place = [round(float(v), 1) for v in glance.fixations[0]] if len(glance.fixations) else None
+    selection = glance.selection
+    count = float(selection.mask.sum())
+    return Said(answer.text, answer.confidence, count, float(selection.coverage()[0]), place)
+
+
+class VLMAsker:
+    """A wrapped VLM, with allocators where it can have them and peers after its tower."""
+
+    def __init__(self, vlm: Any, where: str = "", most: int = MOST) -> None:
+        self.vlm, self.where, self.most = vlm, where, most
+
+    def answers(self, asks: Sequence[Ask], ways: Sequence[Way]) -> Iterator[tuple[Way, list[Row]]]:
+        """Rows for each way, one question after the other."""
+        for way in ways:
+            rows = []
+            for ask in asks:
+                begun = time.perf_counter()
+                said = self._said(ask, way)
+                rows.append(row_of(ask, way, said, (time.perf_counter() - begun) * 1e3))
+            yield way, rows
+
+    def _said(self, ask: Ask, way: Way) -> Said:
+        from homunculus.peers.vlms import ask as ask_peer
+
+        if way.is_peer:
+            reply, count = ask_peer(self.vlm, ask.item.image, ask.item.question, way.rule, way.budget, self.most)
+            return Said(reply.text, reply.probability, count, 1.0, None)
+        options = {key: value for key, value in way.options.items() if key != "off"}
+        how = {"allocator": way.rule, "relevance": way.relevance, "budget": way.budget, "where": self.where}
+        reply = self.vlm.ask(ask.item.image, [ask.item.question], most=self.most, **how, **options)[0]
+        selection = reply.glance.selection if reply.glance else None
+        count = float(selection.mask.sum()) if selection else float(way.budget)
+        return Said(reply.text, reply.probability, count, float(selection.coverage()[0]) if selection else 1.0, None)

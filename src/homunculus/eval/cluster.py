@@ -1,0 +1,67 @@
+"""The same evaluation by several processes of a machine, or by a Ray cluster; each has its own model."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import TYPE_CHECKING, Any
+
+from homunculus.errors import InputError
+
+if TYPE_CHECKING:
+    from homunculus.eval.asker import Asker, Row
+    from homunculus.eval.runner import Batch, Who
+
+_asker: Asker | None = None
+
+
+def _begin(who: Who, share: float) -> None:
+    global _asker
+    _asker = who.asker(share)
+
+
+def _answer(batch: Batch) -> list[Row]:
+    assert _asker is not None  # `_begin` ran first
+    return [row for _, rows in _asker.answers(batch.asks, batch.ways) for row in rows]
+
+
+def in_processes(batches: Sequence[Batch], who: Who, workers: int) -> Iterator[list[Row]]:
+    """Rows of batches as they are done, by so many processes."""
+    fresh = multiprocessing.get_context("spawn")  # a GPU cannot be shared with a fork
+    with ProcessPoolExecutor(workers, fresh, _begin, (who, 1 / workers)) as pool:
+        waiting = [pool.submit(_answer, batch) for batch in batches]
+        try:
+            for done in as_completed(waiting):
+                yield done.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def on_ray(batches: Sequence[Batch], who: Who, workers: int) -> Iterator[list[Row]]:
+    """The same on the Ray cluster that this machine belongs to, or on one of its own."""
+    try:
+        import ray
+        from ray.util import ActorPool
+    except ImportError as error:
+        raise InputError("--ray needs Ray: pip install 'homunculus[ray]'") from error
+
+    class Worker:
+        def __init__(self, share: float) -> None:
+            self.asker = who.asker(share)
+
+        def answer(self, batch: Batch) -> list[Row]:
+            return [row for _, rows in self.asker.answers(batch.asks, batch.ways) for row in rows]
+
+    mine = not ray.is_initialized()
+    if mine:
+        ray.init(log_to_driver=False, include_dashboard=False, configure_logging=False)
+    try:
+        gpus = 1.0 if who.device.startswith("cuda") else 0.0
+        remote: Any = ray.remote(num_cpus=1, num_gpus=gpus)(Worker)
+        actors = [remote.remote(1 / max(1, workers) if not gpus else 1.0) for _ in range(max(1, workers))]
+        pool: Any = ActorPool(actors)
+        yield from pool.map_unordered(lambda actor, batch: actor.answer.remote(batch), list(batches))
+    finally:
+        if mine:
+            ray.shutdown()

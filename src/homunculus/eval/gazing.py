@@ -1,0 +1,97 @@
+"""Where the eye looks against where people looked: every relevance as a map, on every gaze set."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch.nn.functional as F
+from rich.progress import track
+
+from homunculus.eval.gaze import (
+    Array,
+    Gaze,
+    auc_judd,
+    auc_shuffled,
+    cc,
+    centre_prior,
+    elsewhere,
+    gaze_map,
+    gaze_sets,
+    kl,
+    nss,
+)
+from homunculus.eye import Eye, shipped_scout
+from homunculus.files import replacing
+from homunculus.image import load
+from homunculus.relevance import relevance_of
+
+CENTRE = "centre"
+SOURCES = (CENTRE, "information", "saliency", "learned", "opponent", "query")
+BLUR = 1 / 24  # of the image's longer side: relevance comes in cells, people's gaze spreads
+
+
+def measure(folder: Path, out: Path, sources: Sequence[str] = SOURCES, limit: int | None = None) -> Path:
+    """Write gaze.json: the mean of every measure for every set and relevance."""
+    gazes = gaze_sets(folder)
+    by_set: dict[str, list[Gaze]] = defaultdict(list)
+    for gaze in gazes:
+        by_set[gaze.dataset].append(gaze)
+    rows = []
+    for name, listed in by_set.items():
+        found: dict[str, list[dict[str, float]]] = defaultdict(list)
+        for gaze in track(listed[:limit], description=name):
+            for source, values in maps_of(gaze, sources).items():
+                found[source].append(agreement(values, gaze, listed))
+        for source, each in found.items():
+            means = {key: float(np.mean([one[key] for one in each if key in one])) for key in each[0]}
+            rows.append({"set": name, "relevance": source, "n": len(each)} | means)
+    with replacing(out / "gaze.json") as unfinished:
+        unfinished.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    return out / "gaze.json"
+
+
+def maps_of(gaze: Gaze, sources: Sequence[str]) -> dict[str, Array]:
+    """Each relevance of an image, to what people were asked, as a map of its pixels. The question's need one."""
+    scene = Eye().scene(load(gaze.image))
+    asked, scout = gaze.question or "", shipped_scout()
+    maps: dict[str, Array] = {CENTRE: centre_prior(gaze.size)} if CENTRE in sources else {}
+    for source in sources:
+        if source == CENTRE or (source == "query" and not asked):
+            continue
+        finder = scout if asked or source == "learned" else None  # a free look has no question to find an answer to
+        fine = scene.tree.grid(relevance_of(source, scene, [asked], finder).float(), 0)  # [1, rows, columns]
+        smooth = F.interpolate(fine[:, None], gaze.size, mode="bilinear")[0, 0].numpy()
+        maps[source] = blurred(smooth, BLUR * max(gaze.size))
+    return maps
+
+
+def blurred(values: Array, sigma: float) -> Array:
+    """A map smoothed by a Gaussian, borders mirrored."""
+    radius = max(1, round(3 * sigma))
+    kernel = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
+    kernel /= kernel.sum()
+    for axis in (0, 1):
+        width = [(radius, radius) if a == axis else (0, 0) for a in (0, 1)]
+        padded = np.pad(values, width, mode="symmetric" if values.shape[axis] > 1 else "edge")
+        length = values.shape[axis] + 2 * radius
+        turned = np.moveaxis(padded, axis, -1)
+        n = 1 << (length + len(kernel)).bit_length()
+        spread = np.fft.irfft(np.fft.rfft(turned, n) * np.fft.rfft(kernel, n), n)
+        values = np.moveaxis(spread[..., 2 * radius : 2 * radius + values.shape[axis]], -1, axis)
+    return values
+
+
+def agreement(values: Array, gaze: Gaze, all_of_set: Sequence[Gaze]) -> dict[str, float]:
+    """All measures of a map that the gaze has the data for."""
+    seen = gaze_map(gaze)
+    found = {"cc": cc(values, seen), "kl": kl(values, seen)}
+    points = [viewer for viewer in gaze.fixations if len(viewer)]
+    if not points:
+        return found
+    together = np.concatenate(points)
+    found |= {"nss": nss(values, together), "auc": auc_judd(values, together)}
+    return found | {"sauc": auc_shuffled(values, together, elsewhere(all_of_set, gaze))}

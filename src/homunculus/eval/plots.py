@@ -1,0 +1,112 @@
+"""Pictures of a report: accuracy against tokens, against time, and what was looked at where it went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image, ImageDraw
+
+from homunculus.eval.data import Item
+from homunculus.eval.metrics import metric_of
+from homunculus.eval.table import Table
+from homunculus.files import replacing
+
+if TYPE_CHECKING:
+    from homunculus.eye import Glance
+
+WIDE = 4.2  # inches of a panel
+SIDE = 420  # pixels of a look's longer side
+LEVELS = ("#d1495b", "#edae49", "#66a182", "#2e78a7", "#6c567b", "#999999", "#bbbbbb", "#dddddd")
+
+
+def pareto(table: Table, methods: Sequence[str], path: Path) -> None:
+    """Score against mean number of tokens, a panel a set; the best at each number stand on the line."""
+    _panels(table, methods, path, "tokens", "tokens", log=True)
+
+
+def costs(table: Table, methods: Sequence[str], path: Path) -> None:
+    """Score against milliseconds a question."""
+    _panels(table, methods, path, "ms", "milliseconds a question", log=True)
+
+
+def _panels(table: Table, methods: Sequence[str], path: Path, name: str, label: str, log: bool) -> None:
+    from matplotlib.figure import Figure
+
+    sets = table.sets
+    columns = min(4, len(sets))
+    rows = -(-len(sets) // columns)
+    figure = Figure(figsize=(WIDE * columns, 3.4 * rows + 0.8), layout="constrained")
+    handles: dict[str, Any] = {}
+    for i, dataset in enumerate(sets):
+        axes = figure.add_subplot(rows, columns, i + 1)
+        front: list[tuple[float, float]] = []
+        for n, method in enumerate(methods):
+            points = []
+            for budget in table.budgets:
+                score, where = table.score(dataset, method, budget), table.middle(name, method, budget, [dataset])
+                if score and where is not None:
+                    points.append((where, score["value"]))
+            if points:
+                style: dict[str, Any] = {
+                    "marker": "os^vDPX*"[n % 8],
+                    "markersize": 4,
+                    "linewidth": 1,
+                    "color": f"C{n % 10}",
+                }
+                how = "-" if n < 10 else "--"
+                handles[method] = axes.plot(*zip(*sorted(points), strict=True), how, label=method, **style)[0]
+                front += points
+        best = _best(front)
+        axes.plot(*zip(*best, strict=True), color="black", linewidth=3, alpha=0.15, zorder=0) if best else None
+        axes.set(title=dataset, xlabel=label, ylabel=metric_of(dataset))
+        if log:
+            axes.set_xscale("log")
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=6, fontsize=7)
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, format="png", dpi=90)
+
+
+def _best(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Those that no other beats at the same or a lower cost."""
+    found: list[tuple[float, float]] = []
+    for where, score in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not found or score > found[-1][1]:
+            found.append((where, score))
+    return found
+
+
+def look(glance: Glance, item: Item) -> Image.Image:
+    """Chosen cells by level, fixations, and the answer's place, on white: nothing of the image itself is shown."""
+    tree = glance.tree
+    scale = SIDE / max(tree.width, tree.height)
+    canvas = Image.new("RGB", (max(1, round(tree.width * scale)) + 2, max(1, round(tree.height * scale)) + 2), "white")
+    draw = ImageDraw.Draw(canvas)
+    entries = zip(glance.selection.boxes[0].tolist(), glance.selection.levels[0].tolist(), strict=True)
+    for box, level in sorted(entries, key=lambda entry: -entry[1]):
+        colour = LEVELS[min(round(level), len(LEVELS) - 1)]
+        draw.rectangle([v * scale + 1 for v in box], outline=colour, fill=_paler(colour))
+    for box in item.boxes:
+        draw.rectangle([v * scale + 1 for v in box], outline="black", width=2)
+    for x, y in glance.fixations.tolist():
+        x, y = x * scale + 1, y * scale + 1
+        draw.line((x - 7, y, x + 7, y), fill="black", width=2)
+        draw.line((x, y - 7, x, y + 7), fill="black", width=2)
+    return canvas
+
+
+def _paler(colour: str) -> tuple[int, int, int]:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return (red + 3 * 255) // 4, (green + 3 * 255) // 4, (blue + 3 * 255) // 4
+
+
+def gallery(looks: Sequence[Image.Image], path: Path) -> None:
+    """Looks side by side in one picture."""
+    wide, high = max(look.width for look in looks), max(look.height for look in looks)
+    columns = min(4, len(looks))
+    sheet = Image.new("RGB", (columns * (wide + 12), -(-len(looks) // columns) * (high + 12)), "#f0f0f0")
+    for i, look in enumerate(looks):
+        sheet.paste(look, (i % columns * (wide + 12) + 6, i // columns * (high + 12) + 6))
+    with replacing(path) as unfinished:
+        sheet.save(unfinished, format="PNG", optimize=True)

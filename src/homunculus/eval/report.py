@@ -1,0 +1,291 @@
+"""report.md, summary.json and plots from results.jsonl alone: the verdict first, failures as plain as successes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from homunculus.allocators.wording import Wording
+from homunculus.errors import InputError
+from homunculus.eval import plots
+from homunculus.eval.asker import Ask, Row, looked
+from homunculus.eval.data import Item, collect
+from homunculus.eval.hypotheses import weighed
+from homunculus.eval.metrics import metric_of
+from homunculus.eval.regions import PERIPHERAL, SECONDARY
+from homunculus.eval.runner import read
+from homunculus.eval.table import KINDS, Table, summary
+from homunculus.eval.verdict import MAIN, OURS, SIMPLE, Finding, decided, points
+from homunculus.eval.ways import Way
+from homunculus.files import replacing
+
+WORST = 8  # looks of the gallery
+
+
+def write(folder: Path, title: str = "Results", pictures: bool = True) -> Path:
+    """Write the report of a folder of results; report.md, with summary.json and plots beside it."""
+    rows = read(folder / "results.jsonl")
+    if not rows:
+        raise InputError(f"{folder} has no results yet: there is nothing to report")
+    about = json.loads((folder / "run.json").read_text()) if (folder / "run.json").is_file() else {}
+    table = Table(rows)
+    with replacing(folder / "summary.json") as unfinished:
+        unfinished.write_text(json.dumps({"rows": summary(table)}, indent=1) + "\n")
+    parts = [f"# {title}\n", *_parts(folder, table, about, pictures)]
+    with replacing(folder / "report.md") as unfinished:
+        unfinished.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    return folder / "report.md"
+
+
+def _parts(folder: Path, table: Table, about: dict[str, Any], pictures: bool) -> Iterator[str]:
+    budget = MAIN if MAIN in table.budgets else table.budgets[len(table.budgets) // 2]
+    yield _head(table, about)
+    yield _findings("Verdict", "By rules that were fixed beforehand", decided(table, budget))
+    yield _findings("Expectations", "What was expected, and what came", weighed(table, budget), "expected")
+    yield from _scores(folder, table)
+    yield _against(table, budget)
+    yield from _variants(table, budget)
+    yield from _regions(table, budget)
+    yield from _wording(table, budget)
+    yield from _gaze(folder)
+    yield _costs(folder, table)
+    if pictures:
+        yield from _gallery(folder, table, about, budget)
+
+
+def grid(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines)) + "\n"
+
+
+def _head(table: Table, about: dict[str, Any]) -> str:
+    questions = {
+        dataset: len({row["qid"] for row in table.rows if row["dataset"] == dataset}) for dataset in table.sets
+    }
+    listed = ", ".join(f"{name} {n} ({metric_of(name)})" for name, n in questions.items())
+    who = about.get("who", {})
+    asked = "the shipped reader" if "reader" in who else str(who.get("model", "an unknown model"))
+    place = about.get("machine", {})
+    on = f" on {place.get('device')}, torch {place.get('torch')}, commit {place.get('commit')}" if place else ""
+    return (
+        f"{len(table.rows):,} answers by {asked}{on}. Questions: {listed}. Scores are means from 0 to 1, in brackets "
+        "their 95 % interval over resampled pages; differences are in points (hundredths), on the same questions. A "
+        "method is an allocator with the relevance that it goes by, or a published method by its name. `tokens` of "
+        "methods that drop tokens between layers is the mean over layers.\n"
+    )
+
+
+def _findings(title: str, text: str, found: Sequence[Finding], head: str = "rule") -> str:
+    lines = [[each.rule, f"**{each.verdict}**", each.figures] for each in found]
+    body = grid([head, "verdict", "figures"], lines) if lines else "The results have no rows for any of these.\n"
+    return f"## {title}\n\n{text}.\n\n{body}"
+
+
+def _shown(figure: dict[str, float] | None) -> str:
+    return f"{figure['value']:.3f} ({figure['low']:.3f} to {figure['high']:.3f})" if figure else ""
+
+
+def _plain(table: Table) -> list[str]:
+    """Methods without options, so without ablations."""
+    return [method for method in table.methods if ":" not in method and not method.endswith("/oracle")]
+
+
+def _scores(folder: Path, table: Table) -> Iterator[str]:
+    plots.pareto(table, _plain(table), folder / "pareto.png")
+    yield "## Accuracy against tokens\n\n![Score against tokens, a panel a set](pareto.png)\n"
+    for dataset in table.sets:
+        lines = []
+        for method in _plain(table):
+            cells = [table.score(dataset, method, budget) for budget in table.budgets]
+            if any(cells):
+                lines.append([method, *map(_shown, cells)])
+        bests = [
+            max((float(line[i][:5]), n) for n, line in enumerate(lines) if line[i]) for i in range(1, len(lines[0]))
+        ]
+        for i, (_, n) in enumerate(bests, start=1):
+            lines[n][i] = f"**{lines[n][i]}**"
+        count = max(len(rows) for (name, _, _), rows in table.cells.items() if name == dataset)
+        head = ["method", *(f"{budget} tokens" for budget in table.budgets)]
+        yield f"### {dataset}\n\n{metric_of(dataset)}, n {count}.\n\n{grid(head, lines)}"
+
+
+def _against(table: Table, budget: int) -> str:
+    lines = []
+    for method in _plain(table):
+        if method == OURS:
+            continue
+        gains = [table.against(table.of_kind(kind), (OURS, budget), (method, budget)) for kind in KINDS]
+        if any(gains):
+            lines.append([method, *(points(gain) if gain else "" for gain in gains)])
+    text = f"`{OURS}` less each of the others at {budget} tokens, in points; below 0 the other one is better."
+    return f"## Against each other\n\n{text}\n\n" + grid(["other", *KINDS], lines)
+
+
+def _variants(table: Table, budget: int) -> Iterator[str]:
+    """Ablations: methods with options, and other relevances of `foveated`."""
+    names = [method for method in table.methods if ":" in method or method.endswith("/oracle")]
+    names += [m for m in table.methods if m.startswith("foveated/") and m != OURS and m not in names]
+    if not names:
+        return
+    lines = []
+    for method in [OURS, *names, "pyramid/query", "stratified/query"]:
+        shown = [table.mean(table.of_kind(kind), method, budget) for kind in KINDS]
+        base = "stratified/query" if method.startswith("stratified:") else OURS
+        gains = [table.against(table.of_kind(kind), (method, budget), (base, budget)) for kind in KINDS]
+        cells = [
+            f"{100 * value:.1f}" + (f", {points(gain)}" if gain and method not in (OURS, base) else "")
+            if value is not None
+            else (points(gain) + " on those that have it" if gain else "")
+            for value, gain in zip(shown, gains, strict=True)
+        ]
+        lines.append([method, *cells])
+    text = (
+        f"At {budget} tokens: mean score in points, and the difference to `{OURS}` (to `stratified/query` for strata)."
+    )
+    yield f"## Ablations\n\n{text}\n\n" + grid(["variant", *KINDS], lines)
+
+
+def _regions(table: Table, budget: int) -> Iterator[str]:
+    """What a look for one question knows of other places, and what looking again brings."""
+    near, far = Table(table.rows, SECONDARY), Table(table.rows, PERIPHERAL)
+    if not near.cells:
+        return
+    lines = []
+    for method in near.methods:
+        for at in near.budgets:
+            cells = []
+            for name in near.sets:
+                second, third, own = near.of(name, method, at), far.of(name, method, at), table.of(name, method, at)
+                both = [own[q]["score"] for q in (second.keys() | third.keys()) & own.keys()]
+                values = [_mean(own.values()), _mean(second.values()), _mean(third.values())]
+                again = f"{sum(both) / len(both):.3f}" if both else ""
+                cells.append(" / ".join(values) + f" / {again}")
+            lines.append([f"{method}, {at}", *cells])
+    text = (
+        "Score on the place that the look was for (target), on the nearest other question of the page (secondary) and "
+        "on the farthest (peripheral), both with the same look; and on these when the page is looked at again for "
+        "them, as the second question of a conversation can."
+    )
+    yield f"## Regions and second questions\n\n{text}\n\n" + grid(
+        ["method, tokens", *(f"{name}: target / secondary / peripheral / looked again" for name in near.sets)], lines
+    )
+
+
+def _mean(rows: Any) -> str:
+    scores = [row["score"] for row in rows]
+    return f"{sum(scores) / len(scores):.3f}" if scores else ""
+
+
+def _wording(table: Table, budget: int) -> Iterator[str]:
+    """Broad questions against specific ones."""
+    asked = {row["question"]: Wording.of(row["question"]).broad for row in table.rows}
+    kinds: dict[str, Callable[[Row], bool]] = {
+        "broad": lambda row: asked[row["question"]],
+        "specific": lambda row: not asked[row["question"]],
+    }
+    rivals = [
+        method
+        for method in ("foveated/saliency", "pyramid-pruning", "uniform/query", SIMPLE)
+        if method in table.methods
+    ]
+    lines = []
+    for name, keep in kinds.items():
+        part = table.where(keep)
+        for kind in KINDS:
+            gains = [part.against(part.of_kind(kind), (OURS, budget), (rival, budget)) for rival in rivals]
+            if any(gains):
+                lines.append([f"{name}, {kind}", *(f"{points(g)}, n {g['n']:.0f}" if g else "" for g in gains)])
+    if lines:
+        text = f"`{OURS}` less others at {budget} tokens, by the question's words (describe, count, compare: broad)."
+        yield f"## Broad and specific questions\n\n{text}\n\n" + grid(
+            ["questions", *(f"over {r}" for r in rivals)], lines
+        )
+
+
+def _gaze(folder: Path) -> Iterator[str]:
+    path = folder / "gaze.json"
+    if not path.is_file():
+        return
+    rows = json.loads(path.read_text())["rows"]
+    names = ("nss", "auc", "sauc", "cc", "kl")
+    lines = [[row["set"], row["relevance"], str(row["n"]), *(_number(row.get(name)) for name in names)] for row in rows]
+    text = (
+        "Relevance as a map against where people looked: NSS, AUC (Judd), shuffled AUC, correlation, KL divergence "
+        "(lower is better). Published for free viewing on OSIE: centre prior NSS 0.80, AUC 0.72; FastGaze NSS 1.79, "
+        "AUC 0.84."
+    )
+    yield f"## Agreement with human gaze\n\n{text}\n\n" + grid(
+        ["set", "relevance", "n", "NSS", "AUC", "sAUC", "CC", "KL"], lines
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _costs(folder: Path, table: Table) -> str:
+    plots.costs(table, _plain(table), folder / "costs.png")
+    lines = []
+    for method in _plain(table):
+        for budget in table.budgets:
+            ms = table.middle("ms", method, budget)
+            if ms is not None:
+                tokens, scores = table.middle("tokens", method, budget), table.mean(table.sets, method, budget)
+                each = f"{1000 * scores / tokens:.2f}" if scores is not None and tokens else ""
+                lines.append([method, str(budget), f"{tokens:.0f}", f"{ms:.0f}", each])
+    text = (
+        "Median milliseconds a question, in the batches of this run: choosing, encoding and the language model; "
+        "pyramid and scout, the same for all, are not in it. Score per token is the mean over all sets, per thousand."
+    )
+    head = ["method", "budget", "tokens", "ms", "score per 1,000 tokens"]
+    return f"## Costs\n\n{text}\n\n![Score against time, a panel a set](costs.png)\n\n" + grid(head, lines)
+
+
+def _gallery(folder: Path, table: Table, about: dict[str, Any], budget: int) -> Iterator[str]:
+    """The worst failures: questions that another method answered and `foveated` did not."""
+    try:
+        found = collect(about.get("data", []), about.get("split", "val"), only=table.sets) if about.get("data") else []
+    except InputError:
+        found = []  # the data are elsewhere: all else comes from the results alone
+    by_name = {(item.dataset, item.qid): item for item in found}
+    failed = [
+        (row["confidence"], by_name[dataset, qid])
+        for dataset in table.sets
+        for qid, row in table.of(dataset, OURS, budget).items()
+        if row["score"] == 0 and (dataset, qid) in by_name and _answered(table, dataset, qid)
+    ]
+    worst = sorted(failed, key=lambda entry: -entry[0])[:WORST]
+    if not worst:
+        return
+    from homunculus.eye import shipped_scout
+
+    looks, lines = [], []
+    for n, (sure, item) in enumerate(worst, start=1):
+        looks.append(plots.look(_look(item, budget, shipped_scout()), item))
+        lines.append(
+            [str(n), item.dataset, item.qid, f"{sure:.0%}", ", ".join(_answered(table, item.dataset, item.qid)[:4])]
+        )
+    plots.gallery(looks, folder / "gallery.png")
+    text = (
+        "Where it looked when it was surest and wrong, and others were right, in rows from the left. Colours are "
+        "levels (red is the finest), the cross is the fixation, the black frame the answer's place where it is known."
+    )
+    table_ = grid(["", "set", "question", "sure", "right were, among others"], lines)
+    yield f"## Worst failures\n\n{text}\n\n![Cells of the worst failures](gallery.png)\n\n{table_}"
+
+
+def _look(item: Item, budget: int, scout: Any) -> Any:
+    from homunculus.eval.asker import Pages
+
+    return looked(Pages("cpu").of(item), Ask(item, item), Way("foveated", "query", budget), scout)
+
+
+def _answered(table: Table, dataset: str, qid: str) -> list[str]:
+    """Ways that answered a question fully."""
+    return [
+        f"{method}/{budget}"
+        for (name, method, budget), rows in table.cells.items()
+        if name == dataset and method != OURS and qid in rows and rows[qid]["score"] == 1
+    ]

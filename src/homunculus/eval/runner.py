@@ -1,0 +1,234 @@
+"""Many sets x methods x budgets: answers are appended as they come, and a killed run goes on where it was.
+
+Questions are taken in fixed batches, page by page, so that an answer is the same whatever was done before: a batch of
+which some answers are there is answered again, and only what was missing is added.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from homunculus.errors import InputError
+from homunculus.eval.asker import MOST, Ask, Asker, ReaderAsker, Row, VLMAsker
+from homunculus.eval.data import Item
+from homunculus.eval.regions import further_asks
+from homunculus.eval.ways import ORACLE, Way
+from homunculus.files import replacing
+
+TOGETHER = 16  # questions of a batch
+
+Key = tuple[str, str, str, str, int, str]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Questions that are answered together, in each of some ways."""
+
+    asks: tuple[Ask, ...]
+    ways: tuple[Way, ...]
+
+    def wanted(self, way: Way) -> list[Key]:
+        """The rows that a way gives: an oracle is silent where it does not know the place."""
+        return [key_of(ask, way) for ask in self.asks if way.relevance != ORACLE or ask.looked.boxes]
+
+
+def key_of(ask: Ask, way: Way) -> Key:
+    """What tells a row of results from all others."""
+    return ask.item.dataset, ask.item.qid, way.method, way.relevance, way.budget, ask.region
+
+
+def key_in(row: Row) -> Key:
+    """The same of a row."""
+    return row["dataset"], row["qid"], row["allocator"], row["relevance"], row["budget"], row.get("region", "")
+
+
+def plan(
+    items: Sequence[Item], ways: Sequence[Way], regions: Sequence[Way] = (), together: int = TOGETHER
+) -> list[Batch]:
+    """Fixed batches, set by set and page by page; `regions` are the ways that are asked about other places too."""
+    batches = []
+    for _, group in groupby(items, key=lambda item: item.dataset):
+        listed = list(group)
+        asks = [Ask(item, item) for item in listed]
+        for some, how in ((asks, ways), (further_asks(listed) if regions else [], regions)):
+            batches += [Batch(tuple(some[i : i + together]), tuple(how)) for i in range(0, len(some), together)]
+    return batches
+
+
+# ---- what is kept -------------------------------------------------------------------------------------------------
+
+
+class Results:
+    """results.jsonl of a folder: what is there already, and more. One writer at a time."""
+
+    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path, marks = folder / "results.jsonl", folder / "run.json"
+        self.file: IO[str] = self.path.open("a", encoding="utf-8")
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InputError(f"another run is writing to {self.path}; wait for it or choose another --out") from error
+        known = json.loads(marks.read_text()) if marks.is_file() else None
+        if known is not None and known.get("who") != about["who"]:
+            raise InputError(
+                f"{folder} holds answers of {known.get('who')}, not of {about['who']}; choose another --out"
+            )
+        if known is None:
+            with replacing(marks) as unfinished:
+                unfinished.write_text(json.dumps(about, indent=1) + "\n")
+        whole = read(self.path)
+        if sum(len(line) for line in _lines(self.path)) != sum(len(dumped(row)) for row in whole):  # cut off by a kill
+            self.file.truncate(0)
+            self.file.write("".join(map(dumped, whole)))
+            self._settle()
+        self.done = {key_in(row) for row in whole}
+
+    def add(self, rows: Iterable[Row]) -> int:
+        """Append those rows that are not there, and see to it that they are on the disk; how many these are."""
+        fresh = [row for row in rows if key_in(row) not in self.done]
+        self.file.write("".join(map(dumped, fresh)))
+        self._settle()
+        self.done.update(map(key_in, fresh))
+        return len(fresh)
+
+    def close(self) -> None:
+        """Let others write."""
+        self.file.close()
+
+    def _settle(self) -> None:
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+
+def dumped(row: Row) -> str:
+    """A row as its line."""
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True) if path.is_file() else []
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a file of results, each once; a line that was cut off is left out."""
+    rows: dict[Key, Row] = {}
+    for line in _lines(path):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(row, dict) and line.endswith("\n"):
+            rows.setdefault(key_in(row), row)
+    return list(rows.values())
+
+
+# ---- who answers --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Who:
+    """Whom to ask, in words, so that another process can call him too."""
+
+    model: str = ""  # folder or hub id of a VLM; else the reader
+    where: str = ""
+    weights: str = ""
+    language: str = ""
+    device: str = "cpu"
+    exact: bool = False  # float32 on a GPU too
+    most: int = MOST
+
+    def asker(self, share: float = 1.0) -> Asker:
+        """Load him; `share` of the machine is his."""
+        if self.device.startswith("cuda"):
+            torch.set_float32_matmul_precision("high")
+            torch.cuda.set_per_process_memory_fraction(share)
+        elif share < 1:
+            torch.set_num_threads(max(1, round((os.cpu_count() or 1) * share)))
+        if self.model:
+            from homunculus import adapters
+
+            return VLMAsker(adapters.load(self.model, self.device), self.where, self.most)
+        from homunculus.reader import load_reader
+
+        kind = torch.float32 if self.exact else None
+        weights = Path(self.weights) if self.weights else None
+        return ReaderAsker(load_reader(weights, self.language or None, self.device, kind), self.most)
+
+    def marks(self) -> dict[str, Any]:
+        """What answers depend on: the model by name, the reader by the hashes of its weights."""
+        if self.model:
+            return {"model": self.model, "where": self.where}
+        from homunculus.reader.weights import SHIPPED
+
+        folder = Path(self.weights) if self.weights else SHIPPED
+        try:
+            return {"reader": json.loads((folder / "hashes.json").read_text()), "exact": self.exact}
+        except (OSError, json.JSONDecodeError) as error:
+            raise InputError(
+                f"{folder} is no folder of the reader's weights: its hashes.json cannot be read"
+            ) from error
+
+
+def run(
+    batches: Sequence[Batch],
+    who: Who,
+    folder: Path,
+    workers: int = 1,
+    ray: bool = False,
+    console: Console | None = None,
+    about: dict[str, Any] | None = None,
+) -> list[Row]:
+    """Answer all that is missing; all rows of the folder. What `about` says is kept in run.json."""
+    results = Results(folder, {"who": who.marks(), "asked": asdict(who)} | (about or {}))
+    try:
+        total = sum(len(batch.wanted(way)) for batch in batches for way in batch.ways)
+        left = [missing for batch in batches if (missing := _missing(batch, results.done)).ways]
+        there = total - sum(len(batch.wanted(way)) for batch in left for way in batch.ways)
+        with _progress(total, there, console) as advance:
+            for rows in _answers(left, who, workers, ray) if left else ():
+                advance(results.add(rows))
+    finally:
+        results.close()
+    return read(results.path)
+
+
+def _missing(batch: Batch, done: set[Key]) -> Batch:
+    """The ways of a batch of which something is missing."""
+    return Batch(batch.asks, tuple(way for way in batch.ways if any(key not in done for key in batch.wanted(way))))
+
+
+def _answers(left: Sequence[Batch], who: Who, workers: int, ray: bool) -> Iterator[list[Row]]:
+    if ray:
+        from homunculus.eval.cluster import on_ray
+
+        yield from on_ray(left, who, workers)
+    elif workers > 1:
+        from homunculus.eval.cluster import in_processes
+
+        yield from in_processes(left, who, workers)
+    else:
+        asker = who.asker()
+        for batch in left:
+            for _, rows in asker.answers(batch.asks, batch.ways):
+                yield rows
+
+
+@contextmanager
+def _progress(total: int, there: int, console: Console | None) -> Iterator[Callable[[int], None]]:
+    columns = TextColumn("answers"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left")
+    with Progress(*columns, TimeRemainingColumn(), console=console or Console(stderr=True)) as progress:
+        bar = progress.add_task("", total=total, completed=there)
+        yield lambda count: progress.advance(bar, count)

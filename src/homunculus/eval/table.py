@@ -1,0 +1,128 @@
+"""Results in order: scores of every method on every set and budget, and methods against each other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from homunculus.eval.asker import Row
+from homunculus.eval.metrics import interval, metric_of, paired
+
+KINDS = {
+    "documents": ("docvqa", "sroie", "funsd", "chartqa", "infovqa", "docvqa_gaze"),
+    "photos": ("coco_vqa", "daquar", "vqav2"),
+    "text in the wild": ("icdar2015", "textvqa"),
+}
+Figure = dict[str, float]
+
+
+def kind_of(dataset: str) -> str:
+    """What is in the images of a set; a set that is not known counts as documents."""
+    return next((kind for kind, names in KINDS.items() if dataset in names), "documents")
+
+
+def method_of(row: Row) -> str:
+    """Method and relevance, as `Way.name` has them."""
+    return f"{row['allocator']}/{row['relevance']}" if row["relevance"] else str(row["allocator"])
+
+
+@dataclass(eq=False)
+class Table:
+    """Rows of results of one model, told apart by set, method and budget; `region` is that of all its rows."""
+
+    rows: Sequence[Row]
+    region: str = ""
+    cells: dict[tuple[str, str, int], dict[str, Row]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cells = defaultdict(dict)
+        for row in self.rows:
+            if row.get("region", "") == self.region:
+                self.cells[row["dataset"], method_of(row), row["budget"]][row["qid"]] = row
+
+    @cached_property
+    def sets(self) -> list[str]:
+        """The sets, documents first."""
+        order = [name for names in KINDS.values() for name in names]
+        found = {dataset for dataset, _, _ in self.cells}
+        return sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The methods, in the order in which they came."""
+        return list(dict.fromkeys(method for _, method, _ in self.cells))
+
+    @cached_property
+    def budgets(self) -> list[int]:
+        """The budgets, smallest first."""
+        return sorted({budget for _, _, budget in self.cells})
+
+    def of(self, dataset: str, method: str, budget: int) -> dict[str, Row]:
+        """Rows by question; none if this was not asked."""
+        return self.cells.get((dataset, method, budget), {})
+
+    def score(self, dataset: str, method: str, budget: int) -> Figure | None:
+        """Mean score with its interval over pages."""
+        rows = self.of(dataset, method, budget).values()
+        if not rows:
+            return None
+        return interval([row["score"] for row in rows], [row["image"] for row in rows]) | {"n": len(rows)}
+
+    def against(self, sets: Iterable[str], one: tuple[str, int], other: tuple[str, int]) -> Figure | None:
+        """How much better one method is than another on the questions that both were asked, each set counting alike.
+
+        Pages are resampled within sets; p is by flips of whole pages.
+        """
+        scores: list[tuple[float, float, Any]] = []
+        for dataset in sets:
+            a, b = self.of(dataset, *one), self.of(dataset, *other)
+            shared = sorted(a.keys() & b.keys())
+            weight = 1 / len(shared) if shared else 0
+            scores += [(a[q]["score"] * weight, b[q]["score"] * weight, (dataset, a[q]["image"])) for q in shared]
+        if not scores:
+            return None
+        one_, other_, pages = zip(*scores, strict=True)
+        datasets = len({page[0] for page in pages})
+        figure = paired(one_, other_, pages)
+        scale = len(scores) / datasets  # back from a mean over questions to one over sets
+        return figure | {name: figure[name] * scale for name in ("value", "low", "high")} | {"n": len(scores)}
+
+    def mean(self, sets: Iterable[str], method: str, budget: int) -> float | None:
+        """Mean over sets; none if one of them was not asked."""
+        found = [self.score(dataset, method, budget) for dataset in sets]
+        return float(np.mean([each["value"] for each in found if each])) if found and all(found) else None
+
+    def middle(self, name: str, method: str, budget: int, sets: Iterable[str] | None = None) -> float | None:
+        """Median of a number of the rows, such as `ms`."""
+        wanted = self.sets if sets is None else list(sets)
+        found = [row[name] for dataset in wanted for row in self.of(dataset, method, budget).values() if name in row]
+        return float(median(found)) if found else None
+
+    def of_kind(self, kind: str) -> list[str]:
+        """The sets of a kind."""
+        return [dataset for dataset in self.sets if kind_of(dataset) == kind]
+
+    def where(self, keep: Callable[[Row], bool]) -> Table:
+        """The table of some of its rows."""
+        return Table([row for row in self.rows if keep(row)], self.region)
+
+
+def summary(table: Table) -> list[dict[str, Any]]:
+    """What summary.json holds: a row for each set, method and budget."""
+    found = []
+    for (dataset, method, budget), rows in table.cells.items():
+        first = next(iter(rows.values()))
+        score = table.score(dataset, method, budget)
+        assert score is not None  # there are rows
+        means = {name: float(np.mean([row[name] for row in rows.values()])) for name in ("tokens", "coverage")}
+        entry = {"dataset": dataset, "allocator": first["allocator"], "relevance": first["relevance"]}
+        entry |= {"budget": budget, "metric": metric_of(dataset), "score": score["value"]}
+        entry |= {"low": score["low"], "high": score["high"], "n": int(score["n"])} | means
+        found.append(entry | {"ms": table.middle("ms", method, budget, [dataset])})
+    return found

@@ -1,0 +1,23 @@
+"""DivPrune: the tokens that lie furthest from each other."""
+
+from __future__ import annotations
+
+import torch
+
+from homunculus.peers.base import Kept, Visual, at, exact, pick, unit
+
+
+@exact
+def divprune(visual: Visual, budget: int) -> Kept:
+    """Greedy max-min on cosine distance between tokens, from the one that is furthest from its nearest neighbour."""
+    tokens = unit(visual.tokens)
+    distance = 1 - tokens @ tokens.mT  # [B, N, N]
+    distance.diagonal(dim1=1, dim2=2).fill_(torch.inf)
+    distance = torch.where(visual.mask[:, None], distance, torch.inf)
+    chosen = torch.zeros_like(visual.mask)
+    score, apart = distance.amin(2), torch.full_like(distance[:, 0], torch.inf)
+    for _ in range(budget):
+        following = torch.where(visual.mask & ~chosen, score, -torch.inf).argmax(1, keepdim=True)
+        chosen = chosen.scatter(1, following, True)
+        score = apart = torch.minimum(apart, at(distance, following)[:, 0])
+    return pick(visual.tokens, chosen & visual.mask, budget)

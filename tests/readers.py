@@ -1,0 +1,48 @@
+"""A reader small enough to be loaded many times, on disk, and a set of questions for it."""
+
+import json
+from pathlib import Path
+
+import torch
+from PIL import Image, ImageDraw
+
+from homunculus.reader import Encoder, Scout
+from homunculus.reader.language import fingerprint
+from homunculus.reader.weights import save, write_hashes
+from speaking import bridge_for, loud, small_language, tiny_language
+
+EYE = {"width": 96, "depth": 2, "heads": 3, "reading": 1}
+SCOUT = {"width": 64, "depth": 2, "heads": 2, "joint": 96, "joining": 1, "asking": 1}
+
+
+def tiny_reader(folder: Path) -> tuple[Path, Path]:
+    """Weights and language model of an untrained reader."""
+    language, weights = tiny_language(folder / "language"), folder / "weights"
+    weights.mkdir()
+    torch.manual_seed(0)
+    spoken = small_language(300)
+    bridge = loud(bridge_for(spoken))
+    save(Encoder(**EYE), weights / "encoder.safetensors", {"sizes": EYE})
+    save(Scout(**SCOUT), weights / "scout.safetensors", {"sizes": SCOUT})
+    header = {"sizes": bridge.sizes, "fits": fingerprint(spoken)}
+    save(bridge, weights / "bridge.safetensors", header)
+    write_hashes(weights)
+    return weights, language
+
+
+def pages(folder: Path, name: str = "funsd", count: int = 3) -> Path:
+    """A set of pages with four lines each, and a question for each line whose place is known."""
+    place = folder / name / "val"
+    (place / "images").mkdir(parents=True)
+    rows = []
+    for n in range(count):
+        page = Image.new("L", (300 + 40 * n, 400), 255)
+        draw = ImageDraw.Draw(page)
+        for line in range(4):
+            draw.text((20, 30 + 90 * line), f"field {line} of {n}: {line * 17 + n}", fill=0)
+            box = [20, 30 + 90 * line, 200, 45 + 90 * line]
+            row = {"image": f"images/{n}.webp", "question": f"What is field {line}?", "answers": [str(line * 17 + n)]}
+            rows.append(row | {"qid": f"{n}-{line}", "answer_boxes": [box]})
+        page.save(place / "images" / f"{n}.webp", lossless=True)
+    (place / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder

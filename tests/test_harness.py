@@ -1,0 +1,274 @@
+"""The harness: plans, results that survive kills, workers that agree, a report whose figures are those of the rows."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from homunculus import InputError
+from homunculus.eval.asker import Said, row_of
+from homunculus.eval.data import collect, from_hub, items
+from homunculus.eval.regions import further_asks
+from homunculus.eval.runner import Results, Who, key_in, plan, read, run
+from homunculus.eval.ways import Way, ways_of
+from readers import pages, tiny_reader
+
+WAYS = ["foveated/query/24", "grid/query/24", "uniform/query/24", "foveated/oracle/24", "foveated:off=2/query/24"]
+PEERS = ["visionzip/24", "fastv/24", "vscan/24", "cdpruner/24"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    return pages(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def who(tmp_path_factory) -> Who:
+    weights, language = tiny_reader(tmp_path_factory.mktemp("reader"))
+    return Who(weights=str(weights), language=str(language), most=4)
+
+
+def batches(data: Path, names=(*WAYS, *PEERS), regions=("foveated/query/24", "visionzip/24"), together: int = 5):
+    return plan(collect([str(data)]), [Way.of(name) for name in names], [Way.of(name) for name in regions], together)
+
+
+@pytest.fixture(scope="module")
+def done(data, who, tmp_path_factory) -> Path:
+    """A finished run."""
+    folder = tmp_path_factory.mktemp("done")
+    run(batches(data), who, folder, about={"data": [str(data)], "split": "val"})
+    return folder
+
+
+def timeless(rows: list[dict]) -> list[str]:
+    """Rows without what a clock said, in one order."""
+    return sorted(json.dumps({key: value for key, value in row.items() if key != "ms"}) for row in rows)
+
+
+# ---- ways and sets ------------------------------------------------------------------------------------------------
+
+
+def test_ways_are_read_and_checked():
+    way = Way.of("stratified:strata=8/query/64")
+    assert (way.rule, way.options, way.budget, str(way)) == (
+        "stratified",
+        {"strata": 8},
+        64,
+        "stratified:strata=8/query/64",
+    )
+    assert Way.of("visionzip/64") == Way("visionzip", "", 64) == Way.of("visionzip/query/64")
+    assert Way.of("foveated/64").relevance == "query" and Way.of("foveated:off=2/query/9").off == 2
+    found = ways_of(["grid", "fastv"], ["query", "saliency"], [64, 273])
+    assert [str(way) for way in found[:3]] == ["grid/query/64", "fastv/64", "grid/saliency/64"] and len(found) == 6
+    wrong = ["grid", "grid/query", "nothing/query/3", "grid/nothing/3", "grid/query/0", "foveated:nothing=1/query/3"]
+    for text in [*wrong, "fastv:layer=2/3"]:
+        with pytest.raises(InputError):
+            Way.of(text)
+
+
+def test_sets_are_collected(data, tmp_path):
+    assert len(collect([str(data)])) == len(collect([str(data / "funsd")])) == 12
+    assert len(collect([str(data)], limit=2)) == 2 and collect([str(data)])[0].boxes == ((20.0, 30.0, 200.0, 45.0),)
+    with pytest.raises(InputError, match="neither a folder of sets"):
+        collect([str(tmp_path)])
+    with pytest.raises(InputError, match="no questions"):
+        collect([str(data)], only=["docvqa"])
+    with pytest.raises(InputError, match="same qid"):
+        collect([str(data), str(data / "funsd")])
+
+
+def test_sets_of_the_hub_are_read_as_they_are_there(data, tmp_path, monkeypatch):
+    """From a folder in the hub's own format: a dataset with images, as `datasets` saves it."""
+    datasets = pytest.importorskip("datasets")
+    from homunculus.eval import data as module
+
+    pictures = sorted((data / "funsd" / "val" / "images").iterdir())
+    rows = {
+        "questionId": [7, 8, 9],
+        "question": ["a?", "b?", "c?"],
+        "answers": [["1"], ["2", "two"], ["3"]],
+        "image": [str(pictures[0]), str(pictures[0]), str(pictures[1])],
+    }
+    made = datasets.Dataset.from_dict(rows).cast_column("image", datasets.Image())
+    (tmp_path / "hub").mkdir()
+    made.to_parquet(str(tmp_path / "hub" / "validation.parquet"))
+    monkeypatch.setitem(
+        module.HUB, "docvqa", module.HubSet(str(tmp_path / "hub"), None, {"val": "validation"}, module._plain)
+    )
+    found = from_hub("docvqa", "val", 3, tmp_path / "cache")
+    assert [(item.qid, item.question, item.answers) for item in sorted(found, key=lambda item: item.qid)] == [
+        ("7", "a?", ("1",)), ("8", "b?", ("2", "two")), ("9", "c?", ("3",))
+    ]  # fmt: skip
+    assert len({item.image for item in found}) == 2 and all(item.image.is_file() for item in found)
+    monkeypatch.setitem(module.HUB, "docvqa", module.HubSet(str(tmp_path / "none"), None, {}, module._plain))
+    with pytest.raises(InputError, match="cannot be had"):
+        from_hub("docvqa", "val", 3, tmp_path / "cache")
+
+
+def test_other_places_of_a_page_are_asked_about_with_the_same_look(data):
+    asks = further_asks(items(data, "funsd"))
+    first = [(ask.looked.qid, ask.item.qid, ask.region) for ask in asks if ask.looked.qid == "0-0"]
+    assert first == [("0-0", "0-1", "secondary"), ("0-0", "0-3", "peripheral")]
+    assert len({(ask.item.qid, ask.region) for ask in asks}) == len(asks)
+
+
+# ---- results ------------------------------------------------------------------------------------------------------
+
+
+def test_every_question_is_answered_in_every_way(data, done):
+    rows = read(done / "results.jsonl")
+    own = [row for row in rows if not row["region"]]
+    assert len(own) == 12 * (len(WAYS) + len(PEERS)) and len({key_in(row) for row in rows}) == len(rows)
+    assert {row["region"] for row in rows} == {"", "secondary", "peripheral"}
+    for row in own:
+        assert {
+            "dataset",
+            "qid",
+            "image",
+            "question",
+            "answers",
+            "allocator",
+            "relevance",
+            "budget",
+            "prediction",
+        } <= row.keys()
+        assert 0 <= row["score"] <= 1 and row["ms"] > 0 and 0 <= row["coverage"] <= 1
+        if row["allocator"] in ("foveated", "grid", "visionzip", "cdpruner"):
+            assert row["tokens"] == 24
+    inside = [row["tokens"] for row in own if row["allocator"] in ("fastv", "vscan")]
+    assert max(inside) <= 130 * 2  # two layers: half of the tokens enter in any case
+    oracle = [row for row in own if row["relevance"] == "oracle"]
+    for row in oracle:  # it looks where the answer stands
+        line = int(row["qid"].split("-")[1])
+        assert abs(row["fixation"][1] - (37 + 90 * line)) < 32
+    for row in own:
+        if row["allocator"] == "foveated:off=2":
+            straight = next(
+                r for r in own if r["qid"] == row["qid"] and (r["allocator"], r["relevance"]) == ("foveated", "query")
+            )
+            gap = np.hypot(*(np.array(row["fixation"]) - straight["fixation"]))
+            assert 0 < gap <= 2 * 400 / 20 + 1  # 2 of the page's 20 degrees, less where the border is near
+
+
+def test_a_line_that_was_cut_off_is_made_again(data, who, done, tmp_path):
+    whole = (done / "results.jsonl").read_text()
+    lines = whole.splitlines(keepends=True)
+    (tmp_path / "run.json").write_text((done / "run.json").read_text())
+    (tmp_path / "results.jsonl").write_text("".join(lines[:30]) + lines[30][:50])
+    run(batches(data), who, tmp_path)
+    assert timeless(read(tmp_path / "results.jsonl")) == timeless(read(done / "results.jsonl"))
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == len(lines)
+
+
+def test_results_of_others_are_not_mixed(data, who, done, tmp_path):
+    with pytest.raises(InputError, match="holds answers of"):
+        run(batches(data), Who(model="somebody/else"), done)
+    first = Results(tmp_path, {"who": "me"})
+    with pytest.raises(InputError, match="another run is writing"):
+        Results(tmp_path, {"who": "me"})
+    first.close()
+    Results(tmp_path, {"who": "me"}).close()
+
+
+@dataclass(frozen=True)
+class Toy(Who):
+    """Answers at once with something that depends on the question alone."""
+
+    def asker(self, share: float = 1.0):
+        return self
+
+    def marks(self):
+        return {"toy": True}
+
+    def answers(self, asks, ways):
+        for way in ways:
+            time.sleep(0.002)
+            said = [Said(f"{ask.item.qid} {way}", 0.5, way.budget, 1.0, None) for ask in asks]
+            yield way, [row_of(ask, way, one, 1.0) for ask, one in zip(asks, said, strict=True)]
+
+
+def test_twenty_kills_lose_nothing_and_double_nothing(data, tmp_path):
+    work = batches(data, [f"grid/query/{n}" for n in range(1, 40)], (), together=2)
+    run(work, Toy(), tmp_path / "whole")
+    lots, kills = random.Random(0), 0
+    while kills < 20:
+        child = os.fork()
+        if child == 0:
+            try:
+                run(work, Toy(), tmp_path / "killed")
+            finally:
+                os._exit(0)
+        time.sleep(lots.uniform(0.0, 0.06))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        kills += 1
+    run(work, Toy(), tmp_path / "killed")
+    lines = (tmp_path / "killed" / "results.jsonl").read_text().splitlines()
+    assert len(lines) == 12 * 39
+    assert sorted(lines) == sorted((tmp_path / "whole" / "results.jsonl").read_text().splitlines())
+
+
+@pytest.mark.slow
+def test_twenty_kills_of_the_command_line(data, who, done, tmp_path):
+    words = ["eval", str(data), "--ways", ",".join([*WAYS, *PEERS]), "--regions", "foveated/query/24,visionzip/24"]
+    words += ["--batch", "5", "--weights", who.weights, "--language", who.language, "--out", str(tmp_path / "out")]
+    call, lots = [sys.executable, "-m", "homunculus.cli", *words], random.Random(1)
+    whole = [sys.executable, "-m", "homunculus.cli", *words[:-1], str(tmp_path / "whole")]
+    subprocess.run(whole, check=True, capture_output=True)
+    for _ in range(20):
+        child = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(lots.uniform(4, 12))
+        child.kill()
+        child.wait()
+    subprocess.run(call, check=True, capture_output=True)
+    assert timeless(read(tmp_path / "out" / "results.jsonl")) == timeless(read(tmp_path / "whole" / "results.jsonl"))
+
+
+@pytest.mark.parametrize("ray", [False, True])
+def test_several_workers_answer_as_one_does(data, who, done, ray, tmp_path):
+    if ray:
+        pytest.importorskip("ray")
+    work = batches(data, ["foveated/query/24", "visionzip/24"], ())
+    run(work, who, tmp_path, workers=2, ray=ray)
+    mine = {key_in(row): row for row in read(done / "results.jsonl")}
+    theirs = read(tmp_path / "results.jsonl")
+    assert len(theirs) == 24
+    assert timeless(theirs) == timeless([mine[key_in(row)] for row in theirs])
+
+
+# ---- the command line ---------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_a_report_with_the_figures_of_the_rows(data, who, homunculus, tmp_path):
+    words = ["eval", data, "--allocators", "foveated,grid,uniform,visionzip", "--budgets", "16,24", "--out", tmp_path]
+    code, said, _ = homunculus(*words, "--weights", who.weights, "--language", who.language, "--limit", 4)
+    assert code == 0 and "report.md" in said
+    rows = read(tmp_path / "results.jsonl")
+    assert len(rows) == 4 * 4 * 2
+    summary = json.loads((tmp_path / "summary.json").read_text())["rows"]
+    report = (tmp_path / "report.md").read_text()
+    assert len(summary) == 8 and (tmp_path / "pareto.png").stat().st_size > 5000
+    for entry in summary:
+        mine = [r for r in rows if (r["allocator"], r["budget"]) == (entry["allocator"], entry["budget"])]
+        assert entry["n"] == len(mine) == 4 and entry["metric"] == "anls"
+        assert entry["score"] == pytest.approx(sum(r["score"] for r in mine) / 4)
+        assert entry["tokens"] == pytest.approx(sum(r["tokens"] for r in mine) / 4)
+        name = f"{entry['allocator']}/query" if entry["relevance"] else entry["allocator"]
+        line = next(line for line in report.splitlines() if line.startswith(f"| {name} | ") and "(" in line)
+        assert f"{entry['score']:.3f} (" in re.sub(r"\*", "", line)
+    before = (tmp_path / "report.md").read_text()
+    code, said, _ = homunculus("report", tmp_path)
+    assert code == 0 and (tmp_path / "report.md").read_text() == before
+    for wrong in (["eval", data, "--allocators", "nothing", "--out", tmp_path], ["report", data],
+                  ["eval", data, "--budgets", "many", "--out", tmp_path]):  # fmt: skip
+        code, _, said = homunculus(*wrong)
+        assert code == 2 and len(said.strip().splitlines()) == 1

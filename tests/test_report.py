@@ -1,0 +1,139 @@
+"""The verdict on results that were made to deserve it, and figures recomputed the plain way."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+from homunculus import InputError
+from homunculus.eval.hypotheses import status, weighed
+from homunculus.eval.report import write
+from homunculus.eval.table import Table, kind_of, summary
+from homunculus.eval.verdict import decided
+
+SETS = {"docvqa": 40, "coco_vqa": 40, "icdar2015": 40}
+
+
+def rows_of(chances: dict[str, float], sets=SETS, budget: int = 273, ms: float = 10.0, seed: int = 0, each: int = 3):
+    """Rows in which a method is right as often as told, the same questions being hard for all."""
+    lots, rows = np.random.default_rng(seed), []
+    for dataset, pages in sets.items():
+        hard = lots.random((pages, each))
+        for method, chance in chances.items():
+            allocator, _, relevance = method.partition("/")
+            for page in range(pages):
+                for q in range(each):
+                    row = {"dataset": dataset, "qid": f"{page}-{q}", "image": f"{page}.png", "question": "What is it?"}
+                    row |= {"answers": ["x"], "allocator": allocator, "relevance": relevance, "budget": budget}
+                    row |= {"region": "", "looked": f"{page}-{q}", "prediction": "x", "confidence": 0.5}
+                    row |= {"score": float(hard[page, q] < chance), "tokens": budget, "coverage": 1.0, "ms": ms}
+                    rows.append(row)
+    return rows
+
+
+def verdicts(rows) -> dict[str, str]:
+    return {finding.rule: finding.verdict for finding in decided(Table(rows))}
+
+
+def found(verdicts: dict[str, str], begin: str) -> str:
+    return next(verdict for rule, verdict in verdicts.items() if rule.startswith(begin))
+
+
+BASE = {"uniform/query": 0.2, "random/query": 0.1, "grid/query": 0.4}
+
+
+def test_a_method_that_is_better_passes_and_one_that_is_not_does_not():
+    said = verdicts(rows_of(BASE | {"foveated/query": 0.6, "pyramid/query": 0.5, "dag/query": 0.41}))
+    assert found(said, "Tier 1") == "passed" and found(said, "Tier 2") == "passed"
+    assert found(said, "Tier 3") == "failed"  # not twice as fast
+    assert found(said, "`dag`") == "not worth its complexity" and found(said, "`pyramid`") == "worth it"
+    assert found(said, "All within") == "go deep on `foveated/query`"
+    fast = [
+        row | {"ms": 4.0 if row["allocator"] == "foveated" else 10.0} for row in rows_of(BASE | {"foveated/query": 0.6})
+    ]
+    assert found(verdicts(fast), "Tier 3") == "passed"
+
+
+def test_a_method_that_is_worse_is_told_so():
+    said = verdicts(rows_of(BASE | {"foveated/query": 0.35, "logpolar/query": 0.3, "atlas/query": 0.43}))
+    assert found(said, "Tier 1") == "failed" and found(said, "Tier 2") == "failed"
+    assert found(said, "`atlas`") == "not worth its complexity; the segmenter goes"
+    assert found(said, "`foveated` over `grid`") == "not worth its complexity"
+
+
+@pytest.mark.parametrize(("rival", "verdict"), [(0.49, "over-engineered"), (0.465, "research"), (0.4, "justified")])
+def test_the_rival_decides(rival, verdict):
+    said = verdicts(
+        rows_of(BASE | {"foveated/query": 0.5, "foveated/saliency": 0.2, "pyramid-pruning": rival}, each=20)
+    )
+    assert found(said, "`foveated` over the saliency") == verdict
+
+
+def test_all_alike_ship_the_simplest():
+    said = verdicts(rows_of({"grid/query": 0.4, "dag/query": 0.405, "foveated/query": 0.41}, each=10))
+    assert found(said, "All within") == "ship the simplest, `grid/query`"
+
+
+def test_expectations_are_confirmed_refuted_or_open():
+    def told(chances, begin, **more):
+        rows = rows_of(chances, **more) + rows_of({"uniform/query": 0.6}, budget=1536)
+        return next(each.verdict for each in weighed(Table(rows)) if begin in each.rule)
+
+    up = {"logpolar/query": 0.6, "grid/query": 0.4, "random/query": 0.2, "foveated/query": 0.6}
+    assert told(up, "critical") == "confirmed"
+    assert told(up | {"logpolar/query": 0.2}, "critical") == "refuted"
+    assert told(up | {"logpolar/query": 0.4}, "critical") == "open"
+    assert told(up, "docvqa: 273 tokens") == "confirmed"  # the same questions right as with all tokens
+    assert told(up | {"foveated/query": 0.3}, "docvqa: 273 tokens") == "refuted"
+    off = up | {"foveated:off=2/query": 0.59}
+    assert told(off, "documents: a fixation", each=40) == "confirmed"
+    assert told(off | {"foveated:off=2/query": 0.3}, "documents: a fixation") == "refuted"
+    assert status(None) == "open"
+
+
+def test_figures_are_those_of_the_rows():
+    rows = rows_of(BASE | {"foveated/query": 0.6}, {"docvqa": 7, "daquar": 5})
+    table = Table(rows)
+    for entry in summary(table):
+        mine = [r for r in rows if r["dataset"] == entry["dataset"] and r["allocator"] == entry["allocator"]]
+        assert entry["score"] == pytest.approx(np.mean([r["score"] for r in mine]))
+        assert entry["low"] <= entry["score"] <= entry["high"] and entry["n"] == len(mine)
+    gain = table.against(["docvqa", "daquar"], ("foveated/query", 273), ("grid/query", 273))
+    by_set = []
+    for name in ("docvqa", "daquar"):
+        one, other = (
+            {r["qid"]: r["score"] for r in rows if r["dataset"] == name and r["allocator"] == a}
+            for a in ("foveated", "grid")
+        )
+        by_set.append(np.mean([one[q] - other[q] for q in one]))
+    assert gain["value"] == pytest.approx(np.mean(by_set)) and gain["low"] <= gain["value"] <= gain["high"]
+    assert table.against(["docvqa"], ("foveated/query", 273), ("nothing", 273)) is None
+    assert [kind_of(name) for name in ("docvqa", "daquar", "textvqa", "mine")] == [
+        "documents", "photos", "text in the wild", "documents"
+    ]  # fmt: skip
+
+
+def test_a_report_of_many_rows_is_written_in_seconds(tmp_path):
+    methods = BASE | {
+        "foveated/query": 0.6,
+        "foveated/saliency": 0.3,
+        "pyramid/query": 0.42,
+        "visionzip": 0.5,
+        "fastv": 0.1,
+    }
+    rows = [row for budget in (64, 273) for row in rows_of(methods, budget=budget, seed=budget, each=4)]
+    further = [
+        row | {"region": region}
+        for row in rows
+        if row["allocator"] == "foveated"
+        for region in ("secondary", "peripheral")
+    ]
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows + further))
+    begun = time.perf_counter()
+    text = write(tmp_path).read_text()
+    assert time.perf_counter() - begun < 40
+    for part in ("## Verdict", "## Expectations", "### docvqa", "## Regions", "## Broad", "## Costs", "not worth"):
+        assert part in text
+    with pytest.raises(InputError, match="no results"):
+        write(tmp_path / "nowhere")
