@@ -70,7 +70,7 @@ def maps_of(gaze: Gaze, sources: Sequence[str]) -> dict[str, Array]:
 
 
 def blurred(values: Array, sigma: float) -> Array:
-    """A map smoothed by a Gaussian, borders mirrored."""
+    """A map of at least 0 smoothed by a Gaussian, borders mirrored."""
     radius = max(1, round(3 * sigma))
     kernel = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
     kernel /= kernel.sum()
@@ -82,7 +82,7 @@ def blurred(values: Array, sigma: float) -> Array:
         n = 1 << (length + len(kernel)).bit_length()
         spread = np.fft.irfft(np.fft.rfft(turned, n) * np.fft.rfft(kernel, n), n)
         values = np.moveaxis(spread[..., 2 * radius : 2 * radius + values.shape[axis]], -1, axis)
-    return values
+    return np.maximum(values, 0)  # rounding may have gone below
 
 
 def agreement(values: Array, gaze: Gaze, all_of_set: Sequence[Gaze]) -> dict[str, float]:

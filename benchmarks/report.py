@@ -1,0 +1,91 @@
+"""The report of this repository: all allocators and peers on all sets, ablations, regions and gaze.
+
+python benchmarks/report.py --data FOLDER --device cuda --workers 12   # answers: results/report; report: docs/report
+python benchmarks/report.py --data FOLDER --limit 12 --part methods    # a small one, on a CPU
+
+Answers are appended; after a kill the same command goes on. docs/report gets report and plots, nothing of the data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from pathlib import Path
+
+from homunculus.allocators import list_allocators
+from homunculus.eval.data import collect
+from homunculus.eval.gazing import measure
+from homunculus.eval.machine import machine
+from homunculus.eval.report import write
+from homunculus.eval.runner import Batch, Who, plan, run
+from homunculus.eval.ways import Way, ways_of
+from homunculus.peers import list_peers
+
+ROOT = Path(__file__).parents[1]
+BUDGETS = (64, 150, 273, 576)
+DOCUMENTS = ("docvqa", "sroie", "funsd", "chartqa")
+OTHERS = ("icdar2015", "daquar", "coco_vqa")
+TWELVE = ("uniform", "random", "grid", "pyramid", "logpolar", "dag", "foveated")
+TWELVE += ("pooling", "visionzip", "divprune", "cdpruner", "pyramid-pruning")
+MAIN = 273
+
+
+def ablations() -> list[Way]:
+    """What `foveated` owes to its parts, and to what it goes by."""
+    names = [f"foveated:fovea={share}/query" for share in (0.2, 0.3, 0.4, 1.0)]  # 1: fovea only
+    names += ["foveated:off=2/query", "stratified:strata=8/query"]
+    names += [f"foveated/{given}" for given in ("saliency", "information", "opponent", "oracle")]
+    return [Way.of(f"{name}/{MAIN}") for name in names]
+
+
+def batches(args: argparse.Namespace, part: str) -> list[Batch]:
+    """What a part of the report asks."""
+    documents = collect([str(args.data)], limit=args.limit, only=DOCUMENTS)
+    others = collect([str(args.data)], limit=args.limit or args.others, only=OTHERS)
+    if part == "methods":
+        ways = ways_of(TWELVE, ["query"], [MAIN])
+        return plan([*documents, *others], ways, (), args.batch)
+    every = ways_of([*list_allocators(), *list_peers()], ["query"], BUDGETS)
+    bound = [Way.of("uniform/query/1536")]
+    looks = [
+        Way.of(f"{name}/{MAIN}") for name in ("foveated/query", "grid/query", "uniform/query", "visionzip", "cdpruner")
+    ]
+    return [
+        *plan(documents, [*every, *bound, *ablations()], looks, args.batch),
+        *plan(others, [*every, *bound, *ablations()], (), args.batch),
+    ]
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the sets")
+    parser.add_argument(
+        "--part", choices=("all", "methods"), default="all", help="methods: twelve of them at 273 tokens"
+    )
+    parser.add_argument("--limit", type=int, help="questions a set")
+    parser.add_argument("--others", type=int, default=400, help="questions of sets that are no documents")
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--weights", default="")
+    parser.add_argument("--no-gaze", action="store_true")
+    parser.add_argument("--results", type=Path, default=ROOT / "results" / "report")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "report")
+    args = parser.parse_args(words)
+    who = Who(weights=args.weights, device=args.device, exact=True)
+    about = {"data": [str(args.data)], "split": "val", "machine": machine(args.device)}
+    begun = time.monotonic()
+    rows = run(batches(args, args.part), who, args.results, args.workers, about=about)
+    print(f"{len(rows):,} answers; this run took {time.monotonic() - begun:.0f} s")
+    if not args.no_gaze:
+        measure(args.data, args.results)
+    report = write(args.results, "The first report")
+    args.out.mkdir(parents=True, exist_ok=True)
+    for path in (report, *sorted(args.results.glob("*.png")), args.results / "summary.json"):
+        shutil.copy(path, args.out / path.name)
+    print(f"wrote {args.out / 'report.md'}")
+
+
+if __name__ == "__main__":
+    main()

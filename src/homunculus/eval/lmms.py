@@ -1,0 +1,251 @@
+"""The reader, or a wrapped VLM, as a model of lmms-eval.
+
+    lmms-eval --model homunculus --model_args budget=273,allocator=foveated --tasks docvqa_val
+    lmms-eval --model homunculus --model_args model=Qwen/Qwen3-VL-2B-Instruct,where=before --tasks docvqa_val
+
+lmms-eval finds `manifest` through the entry point group `lmms_eval.models` and imports the class that it names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import torch
+from lmms_eval.api.model import lmms
+from loguru import logger
+
+from homunculus import image as images
+from homunculus.adapters import VLM
+from homunculus.adapters import load as load_vlm
+from homunculus.errors import InputError, shown, whole_number
+from homunculus.eye import Eye, Glance
+from homunculus.reader import load_reader
+from homunculus.reader.model import LONGEST, LOOKING, TOGETHER, Reader
+from homunculus.relevance.scene import Scene
+
+if TYPE_CHECKING:  # lmms_eval.models imports this file: whichever is imported first must not wait for the other
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+PAGES = 16  # the last ones are kept: sets have their questions about a page close together
+
+
+def manifest() -> ModelManifest:
+    """What lmms-eval is told: the name of the model and where its class is."""
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+    return ModelManifest("homunculus", simple_class_path=f"{__name__}.Homunculus")
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How an answer is to be given: its longest number of tokens, by lot above temperature 0, up to any of `until`."""
+
+    most: int = LONGEST
+    temperature: float = 0.0
+    until: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, wishes: dict[str, Any]) -> Manner:
+        """The manner that a task's `generation_kwargs` ask for."""
+        until = wishes.get("until") or ()
+        sampled = wishes.get("do_sample")
+        heat = wishes.get("temperature", 1.0 if sampled else 0.0)
+        return cls(
+            whole_number("max_new_tokens", wishes.get("max_new_tokens", LONGEST)),
+            0.0 if sampled is False else float(heat or 0.0),
+            tuple(filter(None, [until] if isinstance(until, str) else until)),
+        )
+
+    def cut(self, text: str) -> str:
+        """A text up to where it is to end."""
+        return text[: min(map(text.find, self.ends(text)), default=None)].strip()
+
+    def ends(self, text: str) -> list[str]:
+        """What of `until` a text holds."""
+        return [end for end in self.until if end in text]
+
+
+class Reading:
+    """The reader on many pages; the last few are kept, so that further questions about one do not take it in again."""
+
+    several = False
+
+    def __init__(self, reader: Reader, **looking: Any) -> None:
+        unknown = sorted(looking.keys() - set(LOOKING))
+        if unknown:
+            other = "; that is for wrapped models: add model=NAME" if unknown[0] == "where" else ""
+            raise InputError(f"the reader knows no {unknown[0]!r}; it knows {', '.join(LOOKING)}{other}")
+        self.reader, self.scenes = reader, dict[tuple[Any, ...], Scene]()
+        self.eye = Eye(scout=reader.scout, **({"relevance": "query"} | looking))
+
+    def __call__(self, asked: Sequence[tuple[str, list[Any]]], manner: Manner) -> list[str]:
+        """Answers to questions, each about the first of its images."""
+        with torch.no_grad():
+            glances = self._glances([self.scene(visuals[0]) for _, visuals in asked], [text for text, _ in asked])
+        seed = int(torch.randint(2**31, ()))  # from the evaluator's own: repeated questions are to differ
+        said = []
+        for answers in self.reader.reply(glances, manner.most, manner.temperature, seed):
+            said = [answer.text for answer in answers]
+            if all(map(manner.ends, said)):
+                break
+        return said
+
+    def scene(self, image: images.Source) -> Scene:
+        """An image ready to be looked at: the same one if its pixels were seen of late."""
+        pixels = images.load(image)
+        key = (*pixels.shape, hashlib.sha256(pixels.numpy().tobytes()).digest())
+        scene = self.scenes.pop(key) if key in self.scenes else self.eye.scene(pixels.to(self.reader.device))
+        self.scenes[key] = scene  # the latest is last
+        if len(self.scenes) > PAGES:
+            del self.scenes[next(iter(self.scenes))]
+        return scene
+
+    def _glances(self, scenes: Sequence[Scene], questions: Sequence[str]) -> list[Glance]:
+        """One look for each question; those about one page together."""
+        found: dict[int, Glance] = {}
+        for scene in dict.fromkeys(scenes):
+            rows = [i for i, other in enumerate(scenes) if other is scene]
+            found.update(zip(rows, self.eye.look_for(scene, [questions[i] for i in rows]), strict=True))
+        return [found[i] for i in range(len(scenes))]
+
+
+class Wrapped:
+    """A VLM under a budget. What it sees of a page depends on the question, so nothing of a page is kept."""
+
+    several = True
+
+    def __init__(self, vlm: VLM, **looking: Any) -> None:
+        self.vlm, self.looking = vlm, looking
+
+    @torch.no_grad()
+    def __call__(self, asked: Sequence[tuple[str, list[Any]]], manner: Manner) -> list[str]:
+        """Answers to questions, each about all of its images."""
+        inputs = self.vlm.prepare([visuals for _, visuals in asked], [text for text, _ in asked], **self.looking)
+        sampled = manner.temperature > 0
+        lot = {"do_sample": True, "temperature": manner.temperature} if sampled else {"do_sample": False}
+        ids = self.vlm.generate(inputs, max_new_tokens=manner.most, **lot)
+        new = ids[:, inputs["input_ids"].shape[1] :]
+        return [text.strip() for text in self.vlm.family.tokenizer.batch_decode(new, skip_special_tokens=True)]
+
+
+class Homunculus(lmms):  # type: ignore[misc]
+    """`--model homunculus`. Its arguments are those of `--model_args`.
+
+    Args:
+        model: folder or hub id of a VLM to wrap; without one it is the reader that comes with the package.
+        weights: folder of other weights for the reader.
+        device: a GPU if there is one, unless told.
+        batch_size: questions answered at a time; "auto" is eight.
+        max_batch_size: taken because lmms-eval gives it, and not used.
+        looking: allocator, relevance and budget; for a VLM all that `VLM.prepare` takes, such as where.
+    """
+
+    def __init__(
+        self,
+        model: str = "",
+        weights: str = "",
+        device: str = "",
+        batch_size: int | str = 1,
+        max_batch_size: int | None = None,
+        **looking: Any,
+    ) -> None:
+        super().__init__()
+        self.device, self.batch_size = _device(device), _size(batch_size)
+        if model and weights:
+            raise InputError(f"weights={weights} are those of the reader, and model={model} is another: give one")
+        self.answer: Reading | Wrapped = (
+            Wrapped(load_vlm(model, str(self.device)), **looking)
+            if model
+            else Reading(load_reader(weights or None, device=self.device), **looking)
+        )
+        self.told: set[str] = set()
+
+    def generate_until(self, requests: list[Any]) -> list[str]:
+        """Answers to the questions of tasks, in their order."""
+        from lmms_eval.models.model_utils.progress import make_progress
+
+        said: list[str] = []
+        progress = make_progress(total=len(requests), desc="Answering", disable=self.rank != 0)
+        for manner, batch in _batches(requests, self.batch_size):
+            for request in batch:
+                self._tell_of(request.args[1])
+            texts = self.answer([self._asked(*request.args) for request in batch], manner)
+            said += map(manner.cut, texts)
+            progress.update(len(batch))
+        progress.close()
+        return said
+
+    def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
+        """Not offered."""
+        raise InputError(_none_of("loglikelihood"))
+
+    def generate_until_multi_round(self, requests: list[Any]) -> list[str]:
+        """Not offered."""
+        raise InputError(_none_of("generate_until_multi_round"))
+
+    def clean(self) -> None:
+        """Let go of the model and its pages: the evaluator calls this when all is answered."""
+        del self.answer
+        super().clean()
+
+    def _asked(
+        self, text: str, _: Any, visual_of: Callable[[Any], Any], doc: int, task: str, split: str
+    ) -> tuple[str, list[Any]]:
+        """The question of a request, and its images."""
+        visuals = [visual for visual in visual_of(self.task_dict[task][split][doc]) or () if visual is not None]
+        text = (text if self.answer.several else bare(text, visual_of)).replace("<image>", "").strip()
+        if not (visuals and text):
+            missing = "question" if visuals else "image"
+            raise InputError(f"document {doc} of {task} has no {missing}: homunculus answers questions about images")
+        if len(visuals) > 1 and not self.answer.several:
+            self._tell(f"{task} has several images to a question: the reader looks at the first of them")
+        return text, visuals
+
+    def _tell_of(self, wishes: dict[str, Any]) -> None:
+        for name in ("num_beams", "top_p"):
+            if wishes.get(name) not in (None, 0, 1):
+                self._tell(f"{name}={shown(wishes[name])} is not offered and left out")
+
+    def _tell(self, message: str) -> None:
+        """Say something, once."""
+        if message not in self.told:
+            self.told.add(message)
+            logger.warning(message)
+
+
+def bare(text: str, visual_of: object) -> str:
+    """A question less the `pre_prompt` and `post_prompt` of its task, which tell chat models what form to answer in.
+
+    The reader always answers in few words, and would go and look for those.
+    """
+    prompts = getattr(getattr(visual_of, "__self__", None), "lmms_eval_specific_kwargs", None) or {}
+    return text.removeprefix(prompts.get("pre_prompt") or "").removesuffix(prompts.get("post_prompt") or "")
+
+
+def _batches(requests: Iterable[Any], size: int) -> Iterator[tuple[Manner, list[Any]]]:
+    """Requests in their order, at most `size` at a time, those of a batch with one manner of answering."""
+    for manner, group in groupby(requests, key=lambda request: Manner.of(request.args[1])):
+        alike = list(group)
+        for first in range(0, len(alike), size):
+            yield manner, alike[first : first + size]
+
+
+def _device(name: str) -> torch.device:
+    """The device of that name, the GPU of this process if it is just cuda."""
+    device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))) if str(device) == "cuda" else device
+
+
+def _size(batch_size: int | str) -> int:
+    if str(batch_size).startswith("auto"):
+        return TOGETHER
+    return whole_number("batch_size", int(batch_size) if str(batch_size).isdigit() else batch_size)
+
+
+def _none_of(what: str) -> str:
+    return f"homunculus offers no {what}: it answers one question at a time, in words; take tasks of generate_until"
