@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -112,13 +113,13 @@ class ReaderAsker:
                 yield way, []
 
     def _said(self, asks: Sequence[Ask], way: Way) -> list[Said]:
-        glances = [self._glance(ask, way) for ask in asks]
+        glances: list[Glance] = []
+        for _, group in groupby(asks, key=lambda ask: ask.item.image):  # those about a page stand together
+            about = list(group)
+            found = looked(self.pages.of(about[0].item), about, way, self.reader.scout)
+            glances += [replace(glance, question=ask.item.question) for ask, glance in zip(about, found, strict=True)]
         *_, answers = self.reader.reply(glances, most=self.most)
         return [told(answer, glance) for answer, glance in zip(answers, glances, strict=True)]
-
-    def _glance(self, ask: Ask, way: Way) -> Glance:
-        """The look for one question, with another one to answer if it is a look for that."""
-        return replace(looked(self.pages.of(ask.item), ask, way, self.reader.scout), question=ask.item.question)
 
     def _peer(self, asks: Sequence[Ask], way: Way) -> list[Said]:
         scenes = [self.pages.of(ask.item) for ask in asks]
@@ -130,17 +131,21 @@ class ReaderAsker:
         ]
 
 
-def looked(scene: Scene, ask: Ask, way: Way, scout: Any) -> Glance:
-    """A look at a page in a way."""
+def looked(scene: Scene, asks: Sequence[Ask], way: Way, scout: Any) -> list[Glance]:
+    """Looks at a page in a way, for each of some questions."""
     options = {key: value for key, value in way.options.items() if key != "off"}
     known = way.relevance if way.relevance != ORACLE else "information"
     eye = Eye(way.rule, known, way.budget, scout=scout, **options)
-    given = oracle(scene, ask.looked) if way.relevance == ORACLE else None
-    glance = eye.look_for(scene, [ask.looked.question], relevance=given)[0]
+    wanted = [ask.looked for ask in asks]
+    questions = [item.question for item in wanted]
+    given = torch.cat([oracle(scene, item) for item in wanted]) if way.relevance == ORACLE else None
+    glances = eye.look_for(scene, questions, relevance=given)
     if not way.off:
-        return glance
-    place = beside(glance.fixations[0], scene, way.off, ask.looked.qid)
-    return eye.look_for(scene, [ask.looked.question], fixation=place, relevance=given)[0]
+        return glances
+    places = [beside(g.fixations[0], scene, way.off, item.qid) for g, item in zip(glances, wanted, strict=True)]
+    rows = [None] * len(asks) if given is None else list(given.split(1))
+    entries = zip(questions, places, rows, strict=True)
+    return [eye.look_for(scene, [asked], fixation=place, relevance=row)[0] for asked, place, row in entries]
 
 
 def oracle(scene: Scene, item: Item) -> Tensor:

@@ -279,7 +279,7 @@ def _gallery(folder: Path, table: Table, about: dict[str, Any], budget: int) -> 
 def _look(item: Item, budget: int, scout: Any) -> Any:
     from homunculus.eval.asker import Pages
 
-    return looked(Pages("cpu").of(item), Ask(item, item), Way("foveated", "query", budget), scout)
+    return looked(Pages("cpu").of(item), [Ask(item, item)], Way("foveated", "query", budget), scout)[0]
 
 
 def _answered(table: Table, dataset: str, qid: str) -> list[str]:
