@@ -69,11 +69,12 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--weights", default="")
+    parser.add_argument("--exact", action="store_true", help="float32 on a GPU too")
     parser.add_argument("--no-gaze", action="store_true")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "report")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "report")
     args = parser.parse_args(words)
-    who = Who(weights=args.weights, device=args.device, exact=True)
+    who = Who(weights=args.weights, device=args.device, exact=args.exact)
     about = {"data": [str(args.data)], "split": "val", "machine": machine(args.device)}
     begun = time.monotonic()
     rows = run(batches(args, args.part), who, args.results, args.workers, about=about)

@@ -307,13 +307,19 @@ class Eye:
             raise InputError(f"fixation must be (x, y) in pixels or a list of such, got {shown(fixation)}")
         return points.reshape(1, -1, 2).to(relevance.device)
 
+    def _segments(self, scene: Scene) -> Tensor:
+        """Made once for all questions about an image."""
+        if self.segmenter not in scene.segments:
+            scene.segments[self.segmenter] = torch.as_tensor(segmenter_of(self.segmenter)(scene.pixels[0]))
+        return scene.segments[self.segmenter]
+
     def _context(self, scene: Scene, question: str) -> dict[str, Any]:
         """What the rule wants to know beyond relevance, if the user has not said it: only what it asks for is made."""
         sources = {
             "error": lambda: scene.lost,
             "energy": lambda: scene.lost_along(),
             "question": lambda: question,
-            "segments": lambda: [torch.as_tensor(segmenter_of(self.segmenter)(scene.pixels[0]))],
+            "segments": lambda: [self._segments(scene)],
         }
         wanted = options_of(self.allocator).keys() & sources.keys() - self.options.keys()
         return {name: sources[name]() for name in sorted(wanted)}

@@ -22,6 +22,7 @@ from homunculus.eval.ways import Way
 from homunculus.files import replacing
 
 WORST = 8  # looks of the gallery
+LIKE_PEOPLE = 0.85  # share of the variance of people's gaze that was hoped for
 
 
 def write(folder: Path, title: str = "Results", pictures: bool = True) -> Path:
@@ -216,6 +217,13 @@ def _gaze(folder: Path) -> Iterator[str]:
         "(lower is better). Published for free viewing on OSIE: centre prior NSS 0.80, AUC 0.72; FastGaze NSS 1.79, "
         "AUC 0.84."
     )
+    shares = {row["set"]: row["cc"] ** 2 for row in rows if row["relevance"] == "learned"}
+    if shares:
+        told = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
+        verdict = "confirmed" if min(shares.values()) > LIKE_PEOPLE else "refuted"
+        text += (
+            f" Supervised importance against human labels (r² of `learned` above {LIKE_PEOPLE}): **{verdict}**, {told}."
+        )
     yield f"## Agreement with human gaze\n\n{text}\n\n" + grid(
         ["set", "relevance", "n", "NSS", "AUC", "sAUC", "CC", "KL"], lines
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -62,6 +63,7 @@ class Scene:
         if tree.rows != 1 or tuple(pixels.shape[2:]) != (tree.height, tree.width):
             raise InputError(f"the tree must be that of one {pixels.shape[2]} x {pixels.shape[3]} image, got {tree!r}")
         self.pixels, self.tree = pixels, tree.to(pixels.device)
+        self.segments: dict[Any, Tensor] = {}  # of the first image, by segmenter
 
     @cached_property
     def levels(self) -> list[Tensor]:
