@@ -21,6 +21,7 @@ from homunculus.eval.regions import further_asks
 from homunculus.eval.runner import Results, Who, key_in, plan, read, run
 from homunculus.eval.ways import Way, ways_of
 from readers import pages, tiny_reader
+from vlms import tiny
 
 WAYS = ["foveated/query/24", "grid/query/24", "uniform/query/24", "foveated/oracle/24", "foveated:off=2/query/24"]
 PEERS = ["visionzip/24", "fastv/24", "vscan/24", "cdpruner/24"]
@@ -243,6 +244,16 @@ def test_several_workers_answer_as_one_does(data, who, done, ray, tmp_path):
     theirs = read(tmp_path / "results.jsonl")
     assert len(theirs) == 24
     assert timeless(theirs) == timeless([mine[key_in(row)] for row in theirs])
+
+
+def test_a_wrapped_model_answers_under_all_kinds_of_methods(data, tmp_path):
+    tiny("qwen3_vl", tmp_path / "model")
+    work = batches(data, ["foveated/query/12", "visionzip/12", "fastv/12"], ())[:1]
+    run(work, Who(model=str(tmp_path / "model"), where="after", most=3), tmp_path / "out")
+    rows = read(tmp_path / "out" / "results.jsonl")
+    assert len(rows) == 15 and all(isinstance(row["prediction"], str) for row in rows)
+    assert {row["tokens"] for row in rows if row["allocator"] != "fastv"} == {12.0}
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["who"]["where"] == "after"
 
 
 # ---- the command line ---------------------------------------------------------------------------------------------

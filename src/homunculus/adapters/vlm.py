@@ -17,7 +17,7 @@ from torch import Tensor
 
 from homunculus import image as images
 from homunculus.adapters.attention import attentive
-from homunculus.adapters.base import Family, Gridded, Picture, View, Wish, as_picture
+from homunculus.adapters.base import Family, Gridded, Picture, Shown, View, Wish, as_picture
 from homunculus.adapters.crops import crops
 from homunculus.adapters.layout import laid_out
 from homunculus.adapters.prefill import Prefill
@@ -97,13 +97,10 @@ class VLM:
         """
         self.views = []
         where, allocator = self._checked(budget, where, allocator, relevance)
-        groups = [list(group) if isinstance(group, (list, tuple)) else [group] for group in images]
-        texts = self._texts(groups, questions)
+        texts, asked, pictures = self.asked(images, questions)
         scout = self.scout if scout is True and relevance in SCOUTED else scout
         known = "information" if relevance == "attention" else relevance
         eye = Eye(allocator, known, budget, cell=self.family.cell, scout=scout, **options)
-        asked = [_last(question) for question in questions]
-        pictures = [[_opened(image) for image in group] for group in groups]
         if where == "crops":
             return self._cropped(questions, pictures, eye)
         wish = Wish(texts, asked, pictures, eye, where, whole)
@@ -112,7 +109,18 @@ class VLM:
             if found is not None:
                 inputs, self.views = found
                 return inputs
-        shown = self.family.show(wish)
+        return self.given(self.family.show(wish))
+
+    def asked(
+        self, images: Sequence[Any], questions: Sequence[str | Messages]
+    ) -> tuple[list[str], list[str], list[list[Picture]]]:
+        """Texts with placeholders, what is asked in each, and the pictures of each, opened."""
+        groups = [list(group) if isinstance(group, (list, tuple)) else [group] for group in images]
+        texts = self._texts(groups, questions)
+        return texts, [_last(question) for question in questions], [[_opened(one) for one in group] for group in groups]
+
+    def given(self, shown: Shown) -> dict[str, Any]:
+        """What is shown, as inputs of the model."""
         self.views = shown.views
         pad = self.family.tokenizer.pad_token_id or 0
         made = laid_out(shown.rows, self.family.image_token, shown.units, pad, self.family.guard)
@@ -179,15 +187,18 @@ class VLM:
         for question in questions:
             inputs = self.prepare([image], [question], **how)
             torch.manual_seed(seed)
-            said = self.generate(
-                inputs, max_new_tokens=most, output_logits=True, return_dict_in_generate=True, **sampling
-            )
-            new = said.sequences[0, inputs["input_ids"].shape[1] :]
-            chances = torch.stack(said.logits, 1)[0].float().softmax(-1).gather(1, new[:, None])  # [n, 1]
-            text = self.family.tokenizer.decode(new, skip_special_tokens=True).strip()
-            view = self.views[0].glance(question) if self.views else None
-            replies.append(Reply(text, float(chances.mean()), view))
+            replies.append(self.answer(inputs, question, most, **sampling))
         return replies
+
+    @torch.no_grad()
+    def answer(self, inputs: dict[str, Any], question: str, most: int = 64, **sampling: Any) -> Reply:
+        """What the model says to the inputs of one question, prepared just now."""
+        said = self.generate(inputs, max_new_tokens=most, output_logits=True, return_dict_in_generate=True, **sampling)
+        new = said.sequences[0, inputs["input_ids"].shape[1] :]
+        chances = torch.stack(said.logits, 1)[0].float().softmax(-1).gather(1, new[:, None])  # [n, 1]
+        text = self.family.tokenizer.decode(new, skip_special_tokens=True).strip()
+        view = self.views[0].glance(question) if self.views else None
+        return Reply(text, float(chances.mean()), view)
 
     def generate(self, inputs: dict[str, Any], **how: Any) -> Any:
         """`model.generate`, also where the installed transformers does not take encoded images yet."""

@@ -29,7 +29,8 @@ class Text(NamedTuple):
 
     Shape:
         x [B, L, width], there and visual bool [B, L], places [B, L] or [1 + axes, B, L], the first of which counts;
-        deeper [B, L, width] each: what is added behind the first layers; number [B, L] of each visual token in its image.
+        deeper [B, L, width] each: what is added behind the first layers; number [B, L] of each visual token in its
+        image.
     """
 
     x: Tensor
@@ -135,7 +136,8 @@ class Dropping:
             use_cache=True,
             position_embeddings=self.language.rotary_emb(text.x, turning),
         )
-        return out[0] if isinstance(out, tuple) else out
+        x: Tensor = out[0] if isinstance(out, tuple) else out
+        return x
 
     def _asking(self, text: Text) -> tuple[Tensor, Tensor]:
         """The text behind the image."""

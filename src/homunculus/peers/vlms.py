@@ -1,0 +1,233 @@
+"""Published methods in other people's VLMs, after their vision tower: what `adapters` wraps, peers run on.
+
+    vlm = homunculus.adapters.wrap(model, processor)
+    inputs = homunculus.peers.vlms.prepare(vlm, images, questions, "visionzip", 64)
+    reply, tokens = homunculus.peers.vlms.ask(vlm, image, question, "fastv", 64)
+
+The tower sees all of the image. The model is not changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from homunculus.adapters.base import Encoded, Picture, Shown, View, Wish, as_picture
+from homunculus.adapters.layout import Unit
+from homunculus.adapters.tiled import Piece, Tiled
+from homunculus.adapters.vlm import VLM, Messages, Reply
+from homunculus.errors import InputError, whole_number
+from homunculus.eye import Eye
+from homunculus.peers import BEFORE, INSIDE, list_peers
+from homunculus.peers.base import Rule, Visual
+from homunculus.peers.layers import Dropping, Text
+from homunculus.peers.reading import entering
+from homunculus.peers.stages import Inside, Stage, mean_tokens
+from homunculus.peers.towers import Noted, of_tokens, watching
+from homunculus.relevance import Scene
+
+ALL = 1 << 40  # tokens, more than any image has
+
+
+@torch.no_grad()
+def prepare(
+    vlm: VLM, images: Sequence[Any], questions: Sequence[str | Messages], peer: str, budget: int
+) -> dict[str, Any]:
+    """Inputs with the tokens that a method leaves before the language model, as `vlm.prepare` makes them.
+
+    Images and questions are as there. `budget` is for each image; one with fewer tokens is shown as it always is.
+    """
+    _known(peer)
+    if peer not in BEFORE:
+        raise InputError(f"{peer} works inside the language model, on all tokens of an image: use ask")
+    return vlm.given(_reduced(vlm, images, questions, BEFORE[peer], whole_number("budget", budget)))
+
+
+@torch.no_grad()
+def ask(vlm: VLM, image: Any, question: str, peer: str, budget: int, most: int = 64) -> tuple[Reply, float]:
+    """What a VLM answers under a method, always its likeliest words, and how many visual tokens that took.
+
+    Of a method inside the language model that is the mean over all layers, and the budget is meant so too.
+    """
+    _known(peer)
+    budget = whole_number("budget", budget)
+    if peer not in INSIDE:
+        shown = _reduced(vlm, [image], [question], BEFORE[peer], budget)
+        return vlm.answer(vlm.given(shown), question, most, do_sample=False), float(_count(shown))
+    reader = _reader(vlm)
+    depth = len(reader.language.layers)
+    shown = _reduced(vlm, [image], [question], BEFORE.get(peer), entering(peer, depth, budget))
+    method, count = INSIDE[peer], _count(shown)
+    plan, inputs = method.plan(depth, count, budget), vlm.given(shown)
+    if not plan:
+        return vlm.answer(inputs, question, most, do_sample=False), float(count)
+    said, sure, left = _said(reader, inputs, method, plan, most)
+    view = _fewer(vlm.views[0], left.nonzero()[:, 0]).glance(question) if vlm.views else None
+    text = vlm.family.tokenizer.decode(said, skip_special_tokens=True).strip()
+    return Reply(text, sum(sure) / len(sure), view), mean_tokens(plan, depth, count)
+
+
+def _known(peer: str) -> None:
+    if not isinstance(peer, str) or peer not in list_peers():
+        raise InputError(f"there is no peer {peer!r}; choose one of {', '.join(list_peers())}")
+
+
+# ---- before the language model ------------------------------------------------------------------------------------
+
+
+def _reduced(
+    vlm: VLM, images: Sequence[Any], questions: Sequence[str | Messages], rule: Rule | None, budget: int
+) -> Shown:
+    """Images as the model has them, then what a rule leaves of each; without a rule, all."""
+    family = vlm.family
+    texts, asked, pictures = vlm.asked(images, questions)
+    eye = Eye(family.rules[0] if family.rules else "grid", "information", ALL, cell=family.cell, scout=False)
+    wish = Wish(texts, asked, pictures, eye, "after", False)
+    if rule is None:
+        return family.show(wish)
+    with watching(family) as watch:
+        shown = family.show(wish)
+    noted = of_tokens(family, watch, shown)
+    features, kept = [], []
+    for i, ((picture, question), known) in enumerate(zip(wish.each, noted, strict=True)):
+        visual = _visual(vlm, shown, i, picture, question, known)
+        if budget <= int((~known.ends).sum()):  # ends of rows go first, as in the adapters
+            visual = replace(visual, mask=~known.ends[None])
+        tokens, index = rule(visual, budget)
+        features.append(tokens[0])
+        kept.append(index[0])
+    deeper = [[x[index] for x, index in zip(layer, kept, strict=True)] for layer in shown.seen.deeper]
+    views = [_fewer(view, index) for view, index in zip(shown.views, kept, strict=True)] if shown.views else []
+    return Shown(shown.rows, _units(shown, kept), Encoded(features, deeper, shown.seen.output), views)
+
+
+def _visual(vlm: VLM, shown: Shown, i: int, picture: Picture, question: str, noted: Noted) -> Visual:
+    """What a method may know of one image."""
+    tokens = shown.seen.features[i]
+    if isinstance(vlm.family, Tiled):
+        places, grid = common_grid(vlm.family.pieces(as_picture(picture), len(tokens)))
+    else:
+        grid = shown.views[i].grid
+        number = torch.arange(len(tokens))
+        places = torch.stack((number // grid[1], number % grid[1]), 1).double()
+    words = vlm.family.tokenizer(question, add_special_tokens=False)["input_ids"]
+    said = vlm.model.get_input_embeddings()(torch.tensor(words, dtype=torch.long, device=tokens.device))
+    return Visual(
+        tokens=tokens[None],
+        keys=noted.keys[None],
+        attention=noted.attention[None],
+        early=noted.early[None],
+        question=said[None],
+        asked=torch.ones(1, len(words), dtype=torch.bool, device=tokens.device),
+        mask=torch.ones(1, len(tokens), dtype=torch.bool, device=tokens.device),
+        places=places[None].to(tokens.device),
+        grid=torch.tensor([grid], device=tokens.device),
+    )
+
+
+def common_grid(pieces: Sequence[Piece]) -> tuple[Tensor, tuple[int, int]]:
+    """Row and column of the middle of each token [n, 2] in the grid of the finest piece, and the size of that.
+
+    What only ends a row stands where the token before it does.
+    """
+    finest = [piece for piece in pieces if piece.columns]
+    rows = max(round(piece.rows / (piece.box[3] - piece.box[1])) for piece in finest)
+    columns = max(round(piece.columns / (piece.box[2] - piece.box[0])) for piece in finest)
+    boxes = torch.cat([piece.boxes() for piece in pieces])
+    last = torch.where(boxes.isnan().any(1), 0, torch.arange(len(boxes))).cummax(0).values
+    x0, y0, x1, y1 = boxes[last].unbind(1)
+    places = torch.stack(((y0 + y1) / 2 * rows - 0.5, (x0 + x1) / 2 * columns - 0.5), 1)
+    return places.round(decimals=6), (rows, columns)  # whole numbers where they are
+
+
+def _units(shown: Shown, kept: Sequence[Tensor]) -> list[Unit]:
+    """What stands in the place of each image or tile, with the kept tokens alone."""
+    units, queue = [], iter(shown.units)
+    for features, index in zip(shown.seen.features, kept, strict=True):
+        begin, here = 0, index.cpu()
+        while begin < len(features):
+            unit = next(queue)
+            end = begin + unit.places.shape[-1]
+            own = here[(here >= begin) & (here < end)] - begin
+            units.append(Unit(unit.written, unit.whole, unit.places[..., own]))
+            begin = end
+    return units
+
+
+def _fewer(view: View, index: Tensor) -> View:
+    """A look at all of an image, less the cells that are not kept."""
+    alone = Scene(view.scene.pixels[view.row : view.row + 1], view.scene.tree)
+    return View(alone, view.selection.take(index[None].to(view.selection.boxes.device)), full=True)
+
+
+def _count(shown: Shown) -> int:
+    return sum(len(features) for features in shown.seen.features)
+
+
+# ---- inside it ----------------------------------------------------------------------------------------------------
+
+
+class Reading(NamedTuple):
+    """A model whose language model can be run layer by layer."""
+
+    vlm: VLM
+    language: Any
+
+    def text(self, inputs: dict[str, Any]) -> Text:
+        """Prepared inputs as its first layer reads them."""
+        ids, seen = inputs["input_ids"], inputs["mm_encoder_outputs"]["image"]
+        x = self.vlm.model.get_input_embeddings()(ids)
+        here = ids == self.vlm.family.image_token
+        parts = [seen.pooler_output, *(getattr(seen, "deepstack_features", None) or [])]
+        joined = [part if torch.is_tensor(part) else torch.cat(list(part)) for part in parts]
+        first, *deeper = (torch.zeros_like(x).masked_scatter(here[..., None], part.to(x.dtype)) for part in joined)
+        x = torch.where(here[..., None], first, x)
+        return Text.of(x, inputs["attention_mask"], here, inputs["position_ids"], deeper)
+
+    def dropping(self) -> Dropping:
+        """A new answer."""
+        return Dropping(self.language, self.vlm.model.get_output_embeddings())
+
+
+def _reader(vlm: VLM) -> Reading:
+    """The language model of a VLM, if its layers can be run one by one."""
+    base, kind = vlm.family.base, vlm.model.config.model_type
+    language: Any = getattr(base, "language_model", None) or getattr(base, "text_model", None)
+    if not all(hasattr(language, name) for name in ("layers", "norm", "rotary_emb")):
+        raise InputError(f"the layers of {kind} models are not understood: use a peer before the language model")
+    kinds = getattr(language.config, "layer_types", None) or []
+    if getattr(language.config, "sliding_window", None) and (not kinds or "sliding_attention" in kinds):
+        raise InputError(
+            f"this {kind} model has layers with a sliding window, between which no tokens can be dropped: "
+            "use a peer before the language model"
+        )
+    return Reading(vlm, language)
+
+
+def _said(
+    reader: Reading, inputs: dict[str, Any], method: Inside, plan: Sequence[Stage], most: int
+) -> tuple[list[int], list[float], Tensor]:
+    """Tokens of an answer, their probabilities, and which visual tokens were left at last, bool [N]."""
+    from transformers import RepetitionPenaltyLogitsProcessor
+
+    model, ids = reader.vlm.model, inputs["input_ids"]
+    settings = model.generation_config
+    penalty, ends = settings.repetition_penalty or 1.0, settings.eos_token_id
+    ends = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
+    scored = RepetitionPenaltyLogitsProcessor(penalty) if penalty != 1.0 else lambda _, scores: scores
+    run = reader.dropping()
+    logits, left = run.begin(reader.text(inputs), method, plan)
+    said: list[int] = []
+    sure: list[float] = []
+    while True:
+        token = scored(ids, logits.float()).argmax(1, keepdim=True)
+        said.append(int(token))
+        sure.append(float(logits.float().softmax(1).gather(1, token)))
+        if said[-1] in ends or len(said) >= most:
+            return said, sure, left[0]
+        ids = torch.cat((ids, token), 1)
+        logits = run.step(model.get_input_embeddings()(token))
