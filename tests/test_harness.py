@@ -247,7 +247,7 @@ def test_several_workers_answer_as_one_does(data, who, done, ray, tmp_path):
 
 
 def test_a_wrapped_model_answers_under_all_kinds_of_methods(data, tmp_path):
-    tiny("qwen3_vl", tmp_path / "model")
+    tiny("llava", tmp_path / "model")
     work = batches(data, ["foveated/query/12", "visionzip/12", "fastv/12"], ())[:1]
     run(work, Who(model=str(tmp_path / "model"), where="after", most=3), tmp_path / "out")
     rows = read(tmp_path / "out" / "results.jsonl")
