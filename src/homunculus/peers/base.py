@@ -161,8 +161,8 @@ def precise(values: Tensor) -> Tensor:
 
 
 def unit(values: Tensor) -> Tensor:
-    """Vectors [B, N, D] of length 1, so that products are cosines."""
-    return F.normalize(precise(values), dim=-1)
+    """Vectors [B, N, D] of length 1, so that products are cosines; in float64, so that company decides no near ties."""
+    return F.normalize(values.double(), dim=-1)
 
 
 def nearest(features: Tensor, index: Tensor) -> Tensor:
