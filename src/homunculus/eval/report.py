@@ -84,8 +84,12 @@ def _findings(title: str, text: str, found: Sequence[Finding], head: str = "rule
     return f"## {title}\n\n{text}.\n\n{body}"
 
 
-def _shown(figure: dict[str, float] | None) -> str:
-    return f"{figure['value']:.3f} ({figure['low']:.3f} to {figure['high']:.3f})" if figure else ""
+def _shown(figure: dict[str, float] | None, best: bool = False) -> str:
+    """A score with its interval; the best in bold."""
+    if not figure:
+        return ""
+    text = f"{figure['value']:.3f} ({figure['low']:.3f} to {figure['high']:.3f})"
+    return f"**{text}**" if best else text
 
 
 def _plain(table: Table) -> list[str]:
@@ -97,18 +101,16 @@ def _scores(folder: Path, table: Table) -> Iterator[str]:
     plots.pareto(table, _plain(table), folder / "pareto.png")
     yield "## Accuracy against tokens\n\n![Score against tokens, a panel a set](pareto.png)\n"
     for dataset in table.sets:
+        budgets = [b for b in table.budgets if any(table.of(dataset, method, b) for method in _plain(table))]
+        found = {method: [table.score(dataset, method, b) for b in budgets] for method in _plain(table)}
+        found = {method: scores for method, scores in found.items() if any(scores)}
+        best = [max(each["value"] for each in column if each) for column in zip(*found.values(), strict=True)]
         lines = []
-        for method in _plain(table):
-            cells = [table.score(dataset, method, budget) for budget in table.budgets]
-            if any(cells):
-                lines.append([method, *map(_shown, cells)])
-        bests = [
-            max((float(line[i][:5]), n) for n, line in enumerate(lines) if line[i]) for i in range(1, len(lines[0]))
-        ]
-        for i, (_, n) in enumerate(bests, start=1):
-            lines[n][i] = f"**{lines[n][i]}**"
+        for method, scores in found.items():
+            tops = [each is not None and each["value"] == top for each, top in zip(scores, best, strict=True)]
+            lines.append([method, *map(_shown, scores, tops)])
         count = max(len(rows) for (name, _, _), rows in table.cells.items() if name == dataset)
-        head = ["method", *(f"{budget} tokens" for budget in table.budgets)]
+        head = ["method", *(f"{budget} tokens" for budget in budgets)]
         yield f"### {dataset}\n\n{metric_of(dataset)}, n {count}.\n\n{grid(head, lines)}"
 
 
