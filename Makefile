@@ -40,7 +40,7 @@ demo: $(VENV)/.installed
 		--png out/answer.png --json out/answers.json
 
 test: $(VENV)/.setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope  # files that share a model stay together
 
 check: $(VENV)/.setup
 	$(BIN)/ruff check .

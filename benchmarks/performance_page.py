@@ -40,7 +40,7 @@ ever made.
 | image | seconds | ns a pixel | peak memory of the process, MiB |
 |---|---|---|---|
 {looks}
-{vlm}"""
+{vlm}{peers}"""
 VLM = """
 ## The first token of a VLM
 
@@ -56,6 +56,17 @@ transformers' own eager step, which waits for launches and varies from run to ru
 {parts}
 | image | batch | way | tokens | to first token | tower | prefill | ours | a further token | memory, GB | faster |
 |---|---|---|---|---|---|---|---|---|---|---|
+{rows}
+"""
+PEERS = """
+## What published methods take to choose
+
+`python benchmarks/peers.py` (writes `results/peers_cpu.json`; `--device cuda` for a GPU): milliseconds, median, one
+image, tokens of 4,096 numbers; {where}. "A stage" is one cut between layers of the language model, from attention that
+is there. All of them begin when the vision tower has seen every token; `foveated` chooses before it.
+
+| method | {heads} |
+|---|{lines}
 {rows}
 """
 PARTS = ("load", "pyramid", "scout", "allocation", "gather")
@@ -109,6 +120,26 @@ def vlm_section(results: dict, picture: Path) -> str:
     return VLM.format(where=where(results["machine"]), rows="\n".join(lines), parts=told, text=at["text"])
 
 
+def peer_section() -> str:
+    """How long each published method takes, on what was measured."""
+    files = [read(name) for name in ("peers_cpu", "peers_cuda") if known(name)]
+    if not files:
+        return ""
+    heads, columns = [], []
+    for file in files:
+        device = "CPU" if file["machine"]["device"] == "cpu" else str(file["machine"]["device"])
+        for key in dict.fromkeys((row["tokens"], row["budget"]) for row in file["rows"] if row["batch"] == 1):
+            here = [row for row in file["rows"] if (row["tokens"], row["budget"], row["batch"]) == (*key, 1)]
+            heads.append(f"{key[0]} to {key[1]}, {device}")
+            columns.append({row["method"]: row["ms"] for row in here})
+    rows = [
+        f"| {name} | " + " | ".join(f"{column[name]:.1f}" if name in column else "" for column in columns) + " |"
+        for name in columns[0]
+    ]
+    places = " and ".join(where(file["machine"]) for file in files)
+    return PEERS.format(where=places, heads=" | ".join(heads), lines="---|" * len(heads), rows="\n".join(rows))
+
+
 def plot_vlm(rows: list[dict], size: int, path: Path) -> None:
     """Time to the first token against tokens, one panel a batch size."""
     batches = sorted({row["batch"] for row in rows if row["size"] == size})
@@ -140,6 +171,7 @@ def main() -> None:
         allocators=allocator_rows(cpu, gpu),
         looks="\n".join(looks),
         vlm=vlm_section(read("qwen3vl_h200"), ROOT / "docs/images/qwen3vl.png") if known("qwen3vl_h200") else "",
+        peers=peer_section(),
     )
     with replacing(ROOT / "docs" / "performance.md") as unfinished:
         unfinished.write_text(page)
