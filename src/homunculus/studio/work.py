@@ -1,0 +1,199 @@
+"""One thread that owns the models. Jobs wait in a line of bounded length; questions of one budget go together.
+
+That is what a fixed budget is for: every look of K tokens fits into the same batch.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from homunculus.errors import ImageError, InputError
+from homunculus.eye import Eye, Glance
+from homunculus.image import load
+from homunculus.reader.model import Answer, Reader
+from homunculus.relevance import Scene
+
+WAITING = 64  # jobs that may wait
+TOGETHER = 8  # questions that are answered at a time
+PIXELS = 64_000_000  # of all pages that are remembered
+Kind = Literal["look", "ask"]
+
+
+class BusyError(Exception):
+    """The line is full, or the service is about to end; come back in so many seconds."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"too many requests are waiting; try again in {seconds} s")
+        self.seconds = seconds
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is wanted of an image: a look, or an answer."""
+
+    kind: Kind
+    image: bytes
+    mark: str  # names the image: the same bytes, the same mark
+    question: str
+    allocator: str = "foveated"
+    relevance: str = "query"
+    budget: int = 273
+    page: int = 0
+    most: int = 64
+    temperature: float = 0.0
+    seed: int = 0
+    fixation: tuple[float, float] | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def batch(self) -> tuple[Any, ...]:
+        """What jobs must have in common to be done together."""
+        return self.kind, self.budget, self.most, self.temperature, self.seed
+
+
+@dataclass(eq=False)
+class Job:
+    """A wish in the line, and whom to tell: `tell` is called from the thread with a glance, answers, or an error."""
+
+    wish: Wish
+    tell: Callable[[Any, bool], None]  # what, and whether it is the last
+    began: float = field(default_factory=time.monotonic)
+    dropped: bool = False  # nobody waits for it any more
+
+
+class Work:
+    """The line and its thread.
+
+    Args:
+        load_reader: makes the reader, in the thread: whoever asks meanwhile waits.
+        waiting: jobs that may wait; more are refused.
+        together: questions that are answered at a time.
+        pixels: largest page.
+    """
+
+    def __init__(
+        self,
+        load_reader: Callable[[], Reader],
+        waiting: int = WAITING,
+        together: int = TOGETHER,
+        max_pixels: int = 50_000_000,
+        watch: Callable[[str, float], None] = lambda name, value: None,
+    ) -> None:
+        self.load_reader, self.waiting, self.together, self.max_pixels = load_reader, waiting, together, max_pixels
+        self.watch = watch
+        self.line: deque[Job] = deque()
+        self.change = threading.Condition()
+        self.state: Literal["loading", "ready", "failed", "ending"] = "loading"
+        self.failure = ""
+        self.pace = 1.0  # seconds that a job takes, by late experience
+        self.scenes: OrderedDict[tuple[str, int], Scene] = OrderedDict()
+        self.thread = threading.Thread(target=self._run, name="work", daemon=True)
+
+    def start(self) -> None:
+        """Begin to load and to work."""
+        self.thread.start()
+
+    def submit(self, job: Job) -> None:
+        """Put a job into the line."""
+        with self.change:
+            if self.state == "ending" or len(self.line) >= self.waiting:
+                raise BusyError(max(1, min(60, round(self.pace * (len(self.line) + 1)))))
+            if self.state == "failed":
+                raise InputError(f"the reader could not be loaded: {self.failure}")
+            self.line.append(job)
+            self.watch("waiting", len(self.line))
+            self.change.notify()
+
+    def stop(self, patience: float = 60.0) -> None:
+        """Take nothing more, finish what was taken."""
+        with self.change:
+            self.state = "ending"
+            self.change.notify()
+        if self.thread.is_alive():
+            self.thread.join(patience)
+
+    # ---- in the thread ------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self.reader = self.load_reader()
+        except Exception as error:  # told to whoever asks
+            with self.change:
+                self.state, self.failure = "failed", str(error)
+                refused, self.line = list(self.line), deque()
+            for job in refused:
+                job.tell(InputError(f"the reader could not be loaded: {error}"), True)
+            return
+        with self.change:
+            if self.state == "loading":
+                self.state = "ready"
+        while jobs := self._next():
+            begun = time.monotonic()
+            self._do([job for job in jobs if not job.dropped])
+            self.pace = 0.8 * self.pace + 0.2 * (time.monotonic() - begun) / len(jobs)
+            self.watch("together", len(jobs))
+
+    def _next(self) -> list[Job]:
+        """The first job in the line and those that can be done with it; none at the end."""
+        with self.change:
+            while not self.line:
+                if self.state == "ending":
+                    return []
+                self.change.wait()
+            first = self.line.popleft()
+            most = self.together if first.wish.kind == "ask" else 1
+            like = [job for job in self.line if job.wish.batch == first.wish.batch][: most - 1]
+            for job in like:
+                self.line.remove(job)
+            self.watch("waiting", len(self.line))
+            return [first, *like]
+
+    def _do(self, jobs: Sequence[Job]) -> None:
+        ready: list[tuple[Job, Glance]] = []
+        for job in jobs:
+            try:
+                with torch.no_grad():
+                    ready.append((job, self._look(job.wish)))
+            except Exception as error:
+                job.tell(error, True)
+        if not ready or ready[0][0].wish.kind == "look":
+            for job, glance in ready:
+                job.tell(glance, True)
+            return
+        wish, said = ready[0][0].wish, list[Answer]()
+        try:
+            glances = [glance for _, glance in ready]
+            for said in self.reader.reply(glances, wish.most, wish.temperature, wish.seed):
+                for (job, _), answer in zip(ready, said, strict=True):
+                    job.tell(answer, False)
+        except Exception as error:
+            for job, _ in ready:
+                job.tell(error, True)
+            return
+        for (job, _), answer in zip(ready, said, strict=True):
+            job.tell(answer, True)
+
+    def _look(self, wish: Wish) -> Glance:
+        eye = Eye(wish.allocator, wish.relevance, wish.budget, scout=self.reader.scout, **dict(wish.options))
+        return eye.look_at(self._scene(wish), wish.question, wish.fixation)
+
+    def _scene(self, wish: Wish) -> Scene:
+        """A page ready to be looked at; the last ones are remembered, up to so many pixels."""
+        key = (wish.mark, wish.page)
+        if key not in self.scenes:
+            try:
+                pixels = load(wish.image, page=wish.page, max_pixels=self.max_pixels)
+            except MemoryError as error:
+                raise ImageError("the image is too large for this machine") from error
+            self.scenes[key] = Eye(scout=False).scene(pixels.to(self.reader.device))
+        self.scenes.move_to_end(key)
+        while len(self.scenes) > 1 and sum(s.tree.width * s.tree.height for s in self.scenes.values()) > PIXELS:
+            self.scenes.popitem(last=False)
+        return self.scenes[key]
