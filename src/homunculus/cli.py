@@ -1,4 +1,4 @@
-"""The command line: `homunculus look`, `view`, `ask`, `allocators`, `eval`, `report`, `train`.
+"""The command line: `homunculus look`, `view`, `ask`, `allocators`, `eval`, `report`, `serve`, `train`.
 
 Colours and progress on a terminal, plain text when piped; exit code 0 only when all went well, 2 for wrong input.
 """
@@ -22,7 +22,8 @@ from rich.progress import track
 
 from homunculus import __version__
 from homunculus.allocators import RULES, check_options, options_of
-from homunculus.errors import ImageError, InputError, whole_number
+from homunculus.errors import ImageError, InputError
+from homunculus.eval.cli import evaluate, report
 from homunculus.eye import Eye, Glance
 from homunculus.files import replacing
 from homunculus.image import MAX_PIXELS, load
@@ -272,76 +273,34 @@ def allocators(name: Annotated[str | None, typer.Argument(help="One allocator, t
         out.print(f"  {key} = {parameter.default!r}", markup=False)
 
 
-@app.command(name="eval")
-def evaluate(
-    data: Annotated[
-        list[str], typer.Argument(metavar="DATA...", help="Folders of sets, or docvqa, textvqa, ... from the hub.")
-    ],
-    out_: Annotated[Path, typer.Option("--out", help="Folder of results; the same command goes on with it.")],
-    allocators: Annotated[str, typer.Option(help="Methods: allocators, peers, with options as NAME:KEY=VALUE.")] = "",
-    relevance: Annotated[
-        str, typer.Option("--relevance", "-r", help="What allocators go by; one or several.")
-    ] = "query",
-    budgets: Annotated[str, typer.Option(help="Numbers of tokens.")] = "273",
-    ways: Annotated[str, typer.Option(help="METHOD/RELEVANCE/BUDGET each, beside or instead of the above.")] = "",
-    regions: Annotated[str, typer.Option(help="Ways that are asked about other places of the page too.")] = "",
-    sets: Annotated[str, typer.Option(help="Only sets of these names.")] = "",
-    split: Annotated[str, typer.Option(help="Which part of the sets.")] = "val",
-    limit: Annotated[int | None, typer.Option(min=1, help="Questions a set at most.")] = None,
-    model: Annotated[str, typer.Option(help="Folder or hub id of a VLM; else the reader.")] = "",
-    where: Annotated[str, typer.Option(help="With --model: before, after or crops.")] = "",
-    weights: Annotated[str, typer.Option(help="Folder of the reader's weights; else the shipped ones.")] = "",
-    language: Annotated[str, typer.Option(help="Folder or hub id of the reader's language model.")] = "",
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    exact: Annotated[bool, typer.Option("--exact", help="float32 on a GPU too.")] = False,
-    batch: Annotated[int, typer.Option(min=1, help="Questions answered together.")] = 16,
-    workers: Annotated[int, typer.Option(min=1, help="Processes, each with its own model.")] = 1,
-    ray: Annotated[bool, typer.Option("--ray", help="On a Ray cluster, with --workers workers.")] = False,
-    gaze: Annotated[str, typer.Option(help="Folder of gaze sets, to compare with where people look.")] = "",
-) -> None:
-    """Answer sets of questions by many methods and budgets, and write a report with a verdict.
-
-    [dim]homunculus eval data --allocators foveated,grid,uniform,visionzip --budgets 64,273 --out results/first[/dim]
-
-    Answers are appended to results.jsonl as they come; after a kill the same command goes on where it was. The report
-    is written from that file alone: homunculus report FOLDER writes it again.
-    """
-    from homunculus.eval.data import collect
-    from homunculus.eval.gazing import measure
-    from homunculus.eval.machine import machine
-    from homunculus.eval.report import write
-    from homunculus.eval.runner import Who, plan, run
-    from homunculus.eval.ways import Way, ways_of
-
-    def listed(text: str) -> list[str]:
-        return [part.strip() for part in text.split(",") if part.strip()]
-
-    named = [Way.of(text) for text in listed(ways)]
-    numbers = [whole_number("a budget", int(text) if text.isdigit() else text) for text in listed(budgets)]
-    methods = listed(allocators) or ([] if named else ["foveated", "grid", "uniform"])
-    every = list(dict.fromkeys([*ways_of(methods, listed(relevance), numbers), *named]))
-    items = collect(data, split, limit, listed(sets))
-    who = Who(model, where, weights, language, device, exact)
-    about: dict[str, Any] = {
-        "data": [str(Path(source).resolve()) if Path(source).exists() else source for source in data]
-    }
-    about |= {"split": split, "machine": machine(device)}
-    batches = plan(items, every, [Way.of(text) for text in listed(regions)], batch)
-    run(batches, who, out_, workers, ray, err, about)
-    if gaze:
-        measure(Path(gaze), out_)
-    out.print(f"wrote {escape(str(write(out_)))}")
+app.command(name="eval")(evaluate)
+app.command()(report)
 
 
 @app.command()
-def report(
-    folder: Annotated[Path, typer.Argument(help="Folder with results.jsonl, as eval writes it.")],
-    title: Annotated[str, typer.Option(help="Of the report.")] = "Results",
+def serve(
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others can reach it beyond 127.0.0.1.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
+    token: Annotated[
+        str, typer.Option(envvar="HOMUNCULUS_TOKEN", help="Requests must bring it as a bearer token.")
+    ] = "",
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    weights: Annotated[Path | None, typer.Option(help="Folder of the reader's weights; else the shipped ones.")] = None,
+    language: Annotated[str | None, typer.Option(help="Folder or hub id of the reader's language model.")] = None,
+    waiting: Annotated[int, typer.Option(min=1, help="Requests that may wait; more are told to come back.")] = 64,
+    together: Annotated[int, typer.Option(min=1, help="Questions answered at a time.")] = 8,
+    max_pixels: Pixels = 50_000_000,
+    max_upload: Annotated[int, typer.Option(min=1, help="Megabytes of an image.")] = 32,
 ) -> None:
-    """Write report.md, summary.json and plots again, from results.jsonl alone."""
-    from homunculus.eval.report import write
+    """A web page to see where it looks, and an HTTP API with OpenAI-compatible chat.
 
-    out.print(f"wrote {escape(str(write(folder, title)))}")
+    [dim]homunculus serve[/dim], then open http://127.0.0.1:8765
+    """
+    from homunculus.studio.serving import serve as run
+
+    run(host, port, token, device, weights, language, waiting, together, max_pixels, max_upload << 20)
 
 
 How = dict[str, Any]

@@ -10,20 +10,29 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Request
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi import Path as Path_
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
+from PIL import Image
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from pydantic import ValidationError
 
 from homunculus import __version__
 from homunculus.allocators import list_allocators
 from homunculus.errors import ImageError, InputError
+from homunculus.eye import Glance
+from homunculus.image import load
+from homunculus.reader.model import Answer
 from homunculus.relevance import list_relevances
-from homunculus.studio.uploads import Asking, Limits, Looking, RequestError, pages_of, received
+from homunculus.studio.chat import Chat, chunks, completion
+from homunculus.studio.store import Store, webp
+from homunculus.studio.uploads import Asking, Limits, Looking, RequestError, pages_of, received, told
 from homunculus.studio.work import BusyError, Job, Wish, Work
 
 PAGE = Path(__file__).parent / "page"
@@ -110,6 +119,10 @@ def _errors(app: FastAPI) -> None:
     async def wrong(_: Request, error: RequestError) -> JSONResponse:
         return JSONResponse(error_body(str(error)), error.status)
 
+    @app.exception_handler(RequestValidationError)
+    async def unfit(_: Request, error: RequestValidationError) -> JSONResponse:
+        return JSONResponse(error_body(told(error)), 422)
+
     @app.exception_handler(BusyError)
     async def busy(_: Request, error: BusyError) -> JSONResponse:
         return JSONResponse(error_body(str(error), "rate_limit_error"), 429, {"Retry-After": str(error.seconds)})
@@ -171,7 +184,7 @@ def _routes(app: FastAPI, work: Work, settings: Settings) -> None:
         if settings.token and not secrets.compare_digest(given.encode(), f"Bearer {settings.token}".encode()):
             raise RequestError("this service needs a token: Authorization: Bearer TOKEN", 401)
 
-    secured = [Depends(allowed)]
+    secured, store = [Depends(allowed)], Store(settings.limits)
 
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
@@ -200,25 +213,83 @@ def _routes(app: FastAPI, work: Work, settings: Settings) -> None:
     @app.post("/v1/look", dependencies=secured, openapi_extra=_body(Looking))
     async def look(request: Request) -> Response:
         """Which tokens an image and a question get, as `homunculus look --json` tells."""
-        upload, how = await received(request, Looking, settings.limits)
+        upload, how = await received(request, Looking, settings.limits, store)
         glance = await whole(work, wish_of("look", upload, how, settings.limits), settings.timeout)
         return Response(await asyncio.to_thread(glance.to_json), media_type="application/json")
+
+    @app.post("/v1/reconstruction", dependencies=secured, openapi_extra=_body(Looking))
+    async def reconstruction(request: Request) -> Response:
+        """The image as these tokens still know it, as WebP."""
+        upload, how = await received(request, Looking, settings.limits, store)
+        glance = await whole(work, wish_of("look", upload, how, settings.limits), settings.timeout)
+        return Response(await asyncio.to_thread(_known, glance), media_type="image/webp")
+
+    @app.post("/v1/images", dependencies=secured, openapi_extra=_body(None))
+    async def images(request: Request) -> dict[str, Any]:
+        """Send an image once; later requests name it by `image_id`. It is kept in memory, for a while."""
+        upload, _ = await received(request, Looking, settings.limits)
+        count = await asyncio.to_thread(store.add, upload)
+        size = await asyncio.to_thread(_size, upload.content, settings.limits)
+        return {"id": upload.mark, "pages": count, "width": size[0], "height": size[1]}
+
+    @app.get("/v1/images/{mark}/pages/{page}", dependencies=secured)
+    async def picture(
+        mark: str, page: Annotated[int, Path_(ge=0)], side: Annotated[int, Query(ge=16, le=4096)] = 1600
+    ) -> Response:
+        """A page of an image that was sent, as WebP no larger than `side` either way."""
+        content = await asyncio.to_thread(store.picture, mark, page, side)
+        return Response(content, media_type="image/webp", headers={"Cache-Control": "private, max-age=3600"})
+
+    @app.post("/v1/chat/completions", dependencies=secured)
+    async def completions(chat: Chat) -> Response:
+        """OpenAI's chat completions, with images as data URLs; `stream` sends the answer as it grows."""
+        upload = chat.image(settings.limits)
+        try:
+            how = chat.asking()
+        except ValidationError as error:
+            raise RequestError(told(error), 422) from error
+        wish = replace(wish_of("ask", upload, how, settings.limits), temperature=chat.temperature, seed=chat.seed)
+        answers = done(work, wish, settings.timeout)
+        if not chat.stream:
+            return JSONResponse(completion(chat, [answer async for answer in answers][-1]))
+        first = await anext(answers)  # what is wrong is told before the stream begins
+        return StreamingResponse(chunks(chat, _from(first, answers)), media_type="text/event-stream")
 
     @app.post("/v1/ask", dependencies=secured, openapi_extra=_body(Asking))
     async def ask(request: Request) -> Response:
         """The answer to a question about an image, as `homunculus ask --json` tells."""
-        upload, how = await received(request, Asking, settings.limits)
+        upload, how = await received(request, Asking, settings.limits, store)
         if not how.question.strip():
             raise RequestError("a question is missing: ask something about the image", 422)
         answer = await whole(work, wish_of("ask", upload, how, settings.limits), settings.timeout)
         return Response(await asyncio.to_thread(answer.to_json), media_type="application/json")
 
 
-def _body(kind: type[Looking]) -> dict[str, Any]:
+async def _from(first: Answer, rest: AsyncIterator[Answer]) -> AsyncIterator[Answer]:
+    """The first and the rest."""
+    yield first
+    async for each in rest:
+        yield each
+
+
+def _known(glance: Glance) -> bytes:
+    pixels = glance.reconstruct()
+    return webp(Image.fromarray(pixels.permute(1, 2, 0).cpu().numpy()))
+
+
+def _size(content: bytes, limits: Limits) -> tuple[int, int]:
+    """Width and height of the first page."""
+    pixels = load(content, max_pixels=limits.pixels)
+    return pixels.shape[2], pixels.shape[1]
+
+
+def _body(kind: type[Looking] | None) -> dict[str, Any]:
     """What the schema says of a body that comes as a form or as JSON."""
-    schema = kind.model_json_schema()
+    schema = kind.model_json_schema() if kind else {"properties": {}}
     words = schema["properties"]
-    must = ["image", *schema.get("required", [])]
+    if kind:
+        words = words | {"image_id": {"type": "string", "description": "Of POST /v1/images, in place of an image."}}
+    must = [*([] if kind else ["image"]), *schema.get("required", [])]
     form = {"image": {"type": "string", "format": "binary"}} | words
     text = {"image": {"type": "string", "description": "A data URL."}} | words
     shapes = {"multipart/form-data": form, "application/json": text}

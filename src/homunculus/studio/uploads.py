@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import io
+import json
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -89,8 +90,18 @@ class Upload:
         return cls(content, sha256(content).hexdigest())
 
 
-async def received(request: Request, kind: type[Looking], limits: Limits) -> tuple[Upload, Any]:
-    """The image of a request and how to look at it, from a form or from JSON."""
+class Known(Protocol):
+    """Who remembers images that were sent."""
+
+    def get(self, mark: str) -> Upload:
+        """An image by its mark."""
+        ...
+
+
+async def received(
+    request: Request, kind: type[Looking], limits: Limits, known: Known | None = None
+) -> tuple[Upload, Any]:
+    """The image of a request and how to look at it, from a form or from JSON; `known` may have the image already."""
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > limits.upload * 3 // 2:
         raise RequestError(f"the request is larger than {limits.upload >> 20} MB; send a smaller image", 413)
@@ -101,53 +112,62 @@ async def received(request: Request, kind: type[Looking], limits: Limits) -> tup
         content, words = await _from_json(request, limits)
     else:
         raise RequestError("send the image as multipart/form-data or as a data URL in application/json", 415)
+    mark = words.pop("image_id", None) if known else None
+    if (content is None) == (mark is None):
+        either = " or an image_id" if known else ""
+        raise RequestError(f"the request needs an image (a file, or a data URL in JSON){either}, and one alone", 422)
     try:
         how = kind.model_validate(words)
     except ValidationError as error:
         raise RequestError(told(error), 422) from error
-    return Upload.of(content), how
+    if known and mark is not None:
+        return known.get(str(mark)), how
+    return Upload.of(content or b""), how
 
 
-def told(error: ValidationError) -> str:
+def told(error: Any) -> str:
     """The first thing that is wrong, in a sentence."""
     first = error.errors()[0]
     name = ".".join(map(str, first["loc"])) or "the request"
     return f"{name}: {first['msg'].removeprefix('Value error, ')}"
 
 
-async def _from_form(request: Request, limits: Limits) -> tuple[bytes, dict[str, Any]]:
+async def _from_form(request: Request, limits: Limits) -> tuple[bytes | None, dict[str, Any]]:
     try:
         form = await request.form(max_files=1, max_fields=16, max_part_size=limits.letters * 4)
     except (MultiPartException, ValueError) as error:
         raise RequestError(f"the form cannot be read: {getattr(error, 'message', error)}") from error
+    words = {name: value for name, value in form.items() if isinstance(value, str)}
     image = form.get("image")
     if not isinstance(image, UploadFile):
-        raise RequestError("the form needs a file with the name image", 422)
+        if "image" in words or len(words) < len(form):
+            raise RequestError("the form needs a file with the name image", 422)
+        return None, words
     parts, size = [], 0
     while chunk := await image.read(CHUNK):
         size += len(chunk)
         if size > limits.upload:
             raise RequestError(f"the image is larger than {limits.upload >> 20} MB", 413)
         parts.append(chunk)
-    words = {name: value for name, value in form.items() if name != "image" and isinstance(value, str)}
     return b"".join(parts), words
 
 
-async def _from_json(request: Request, limits: Limits) -> tuple[bytes, dict[str, Any]]:
+async def _from_json(request: Request, limits: Limits) -> tuple[bytes | None, dict[str, Any]]:
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > limits.upload * 3 // 2:
             raise RequestError(f"the request is larger than {limits.upload >> 20} MB; send a smaller image", 413)
-    import json
-
     try:
         words = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise RequestError("the request is no JSON") from error
-    if not isinstance(words, dict) or not isinstance(words.get("image"), str):
+    if not isinstance(words, dict):
         raise RequestError("the request needs an image as a data URL", 422)
-    return from_data_url(words.pop("image"), limits), words
+    image = words.pop("image", None)
+    if image is not None and not isinstance(image, str):
+        raise RequestError("the image must be a data URL", 422)
+    return None if image is None else from_data_url(image, limits), words
 
 
 def from_data_url(url: str, limits: Limits) -> bytes:
