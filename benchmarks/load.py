@@ -1,0 +1,113 @@
+"""The service under load, on this machine alone: what is lost, how long it takes, whether memory grows.
+
+python benchmarks/load.py                            # 50 clients for 60 s against /v1/look; results/load_cpu.json
+python benchmarks/load.py --path ask --together 1    # questions one by one; compare with --together 8
+
+Every client sends its next request when the last was answered; told to come back (429), it waits as told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import httpx2 as httpx
+
+from homunculus.eval.machine import machine
+from homunculus.files import replacing
+
+ROOT = Path(__file__).parents[1]
+QUESTIONS = [
+    f"What is the {what}?" for what in ("total", "date", "customer number", "invoice number", "due date", "name")
+]
+
+
+def memory(pid: int) -> float:
+    """Megabytes that a process has in memory."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+async def client(number: int, where: str, image: bytes, path: str, until: float, seen: list[tuple[int, float]]) -> None:
+    async with httpx.AsyncClient(timeout=180) as http:
+        turn = number
+        while time.monotonic() < until:
+            words = {"question": QUESTIONS[turn % len(QUESTIONS)], "budget": 273}
+            begun = time.monotonic()
+            answer = await http.post(f"{where}/v1/{path}", files={"image": image}, data=words)
+            seen.append((answer.status_code, time.monotonic() - begun))
+            if answer.status_code == 429:
+                await asyncio.sleep(min(float(answer.headers["retry-after"]), max(0.0, until - time.monotonic())))
+            elif answer.status_code == 200:
+                assert len(answer.json()["tokens"]) == 273
+            turn += 1
+
+
+async def load(args: argparse.Namespace, where: str, pid: int) -> dict:
+    image = (ROOT / "examples" / "invoice.png").read_bytes()
+    async with httpx.AsyncClient(timeout=180) as http:
+        await http.post(f"{where}/v1/{args.path}", files={"image": image}, data={"question": QUESTIONS[0]})
+    before, seen = memory(pid), list[tuple[int, float]]()
+    begun = time.monotonic()
+    until = begun + args.seconds
+    await asyncio.gather(*(client(n, where, image, args.path, until, seen) for n in range(args.clients)))
+    spent = time.monotonic() - begun
+    good = sorted(seconds for status, seconds in seen if status == 200)
+    figures = {"path": args.path, "clients": args.clients, "together": args.together, "seconds": round(spent, 1)}
+    figures |= {"answers": len(good), "per_second": len(good) / spent, "statuses": dict(Counter(s for s, _ in seen))}
+    figures |= {"p50": statistics.median(good), "p99": good[int(0.99 * (len(good) - 1))], "worst": good[-1]}
+    return figures | {"memory_before": before, "memory_after": memory(pid)}
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--path", choices=("look", "ask"), default="look")
+    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--together", type=int, default=8)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="results/load_cpu.json, to which this run is added")
+    args = parser.parse_args(words)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    call = [sys.executable, "-m", "homunculus.cli", "serve", "--port", str(port), "--device", args.device]
+    server = subprocess.Popen(
+        [*call, "--together", str(args.together)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    where = f"http://127.0.0.1:{port}"
+    try:
+        begun = time.monotonic()
+        while True:
+            try:
+                if httpx.get(f"{where}/healthz").json()["state"] == "ready":
+                    break
+            except httpx.TransportError:
+                pass
+            time.sleep(0.2)
+        start = time.monotonic() - begun
+        figures = asyncio.run(load(args, where, server.pid)) | {"start": start}
+        healthy = httpx.get(f"{where}/healthz").json()["state"] == "ready"
+    finally:
+        server.terminate()
+        server.wait(60)
+    out = args.out or ROOT / "results" / f"load_{'cuda' if args.device.startswith('cuda') else 'cpu'}.json"
+    known = json.loads(out.read_text())["rows"] if out.is_file() else []
+    same = ("path", "clients", "together")
+    rows = [row for row in known if any(row[key] != figures[key] for key in same)] + [figures]
+    with replacing(out) as unfinished:
+        unfinished.write_text(json.dumps({"machine": machine(args.device), "rows": rows}, indent=1) + "\n")
+    print(json.dumps(figures, indent=1))
+    print(f"healthy afterwards: {healthy}; wrote {out}")
+
+
+if __name__ == "__main__":
+    main()
