@@ -7,6 +7,7 @@ that works between layers of the language model makes its choice in a first pass
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -222,31 +223,24 @@ def _in_grid(base: Base) -> Tensor:
     return torch.stack((number // columns, number % columns), 1).float()
 
 
-class received:  # noqa: N801 - used as a function
-    """While this lasts, blocks leave behind how much each token is attended to, the mean over heads and tokens."""
+@contextmanager
+def received(blocks: Any, noted: dict[int, Tensor]) -> Iterator[None]:
+    """While this lasts, two blocks leave behind how much each token is attended to, the mean over heads and tokens."""
 
-    def __init__(self, blocks: Any, noted: dict[int, Tensor]) -> None:
-        self.blocks, self.noted, self.handles = blocks, noted, list[Any]()
-
-    def __enter__(self) -> None:
-        count = len(self.blocks)
-        for layer in {EARLY % count, LATE % count}:
-            hook = self._hook(layer)
-            self.handles.append(self.blocks[layer].attention.register_forward_hook(hook, with_kwargs=True))
-
-    def __exit__(self, *_: object) -> None:
-        for handle in self.handles:
-            handle.remove()
-
-    def _hook(self, layer: int) -> Any:
+    def noting(layer: int) -> Any:
         def note(module: Attention, args: tuple[Tensor, ...], how: dict[str, Any], _: Tensor) -> None:
             x, turn = args[0], how.get("turn")
             q = module._ready(module.q(x).unflatten(-1, (module.heads, -1)), turn).transpose(1, 2)
             k = module.keys(x, turn)[0].transpose(1, 2)
-            rows = [
-                (one.float() @ all_.float().mT * SHARPNESS).softmax(-1).mean((0, 1))
-                for one, all_ in zip(q, k, strict=True)
-            ]
-            self.noted[layer] = torch.stack(rows)
+            rows = [one.float() @ every.float().mT * SHARPNESS for one, every in zip(q, k, strict=True)]
+            noted[layer] = torch.stack([row.softmax(-1).mean((0, 1)) for row in rows])
 
         return note
+
+    layers = {layer % len(blocks) for layer in (EARLY, LATE)}
+    handles = [blocks[n].attention.register_forward_hook(noting(n), with_kwargs=True) for n in layers]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
