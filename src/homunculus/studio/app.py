@@ -218,19 +218,26 @@ def _routes(app: FastAPI, work: Work, settings: Settings) -> None:
         return Response(await asyncio.to_thread(glance.to_json), media_type="application/json")
 
     @app.post("/v1/reconstruction", dependencies=secured, openapi_extra=_body(Looking))
-    async def reconstruction(request: Request) -> Response:
-        """The image as these tokens still know it, as WebP."""
+    async def reconstruction(request: Request, side: Annotated[int, Query(ge=16, le=4096)] = 1600) -> Response:
+        """The image as these tokens still know it, as WebP no larger than `side` either way."""
         upload, how = await received(request, Looking, settings.limits, store)
         glance = await whole(work, wish_of("look", upload, how, settings.limits), settings.timeout)
-        return Response(await asyncio.to_thread(_known, glance), media_type="image/webp")
+        return Response(await asyncio.to_thread(_known, glance, side), media_type="image/webp")
 
     @app.post("/v1/images", dependencies=secured, openapi_extra=_body(None))
     async def images(request: Request) -> dict[str, Any]:
         """Send an image once; later requests name it by `image_id`. It is kept in memory, for a while."""
         upload, _ = await received(request, Looking, settings.limits)
+        size = await asyncio.to_thread(_size, upload.content, settings.limits)  # a broken one is not remembered
         count = await asyncio.to_thread(store.add, upload)
-        size = await asyncio.to_thread(_size, upload.content, settings.limits)
         return {"id": upload.mark, "pages": count, "width": size[0], "height": size[1]}
+
+    @app.get("/v1/images/{mark}", dependencies=secured)
+    async def image(mark: str) -> dict[str, Any]:
+        """What was told of an image when it was sent, if it is still remembered."""
+        upload = store.get(mark)
+        size = await asyncio.to_thread(_size, upload.content, settings.limits)
+        return {"id": mark, "pages": pages_of(upload.content, settings.limits), "width": size[0], "height": size[1]}
 
     @app.get("/v1/images/{mark}/pages/{page}", dependencies=secured)
     async def picture(
@@ -243,7 +250,7 @@ def _routes(app: FastAPI, work: Work, settings: Settings) -> None:
     @app.post("/v1/chat/completions", dependencies=secured)
     async def completions(chat: Chat) -> Response:
         """OpenAI's chat completions, with images as data URLs; `stream` sends the answer as it grows."""
-        upload = chat.image(settings.limits)
+        upload = chat.image(settings.limits, store)
         try:
             how = chat.asking()
         except ValidationError as error:
@@ -272,9 +279,12 @@ async def _from(first: Answer, rest: AsyncIterator[Answer]) -> AsyncIterator[Ans
         yield each
 
 
-def _known(glance: Glance) -> bytes:
-    pixels = glance.reconstruct()
-    return webp(Image.fromarray(pixels.permute(1, 2, 0).cpu().numpy()))
+def _known(glance: Glance, side: int) -> bytes:
+    """What tokens know of an image, made from the coarsest level that has as many pixels as are shown."""
+    fits = [l for l, level in enumerate(glance.scene.levels) if max(level.shape[2:]) >= side]
+    picture = Image.fromarray(glance.reconstruct(max(fits, default=0)).permute(1, 2, 0).cpu().numpy())
+    picture.thumbnail((side, side))
+    return webp(picture)
 
 
 def _size(content: bytes, limits: Limits) -> tuple[int, int]:

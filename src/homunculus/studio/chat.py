@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from homunculus.reader.model import Answer
-from homunculus.studio.uploads import Asking, Limits, RequestError, Upload, from_data_url
+from homunculus.studio.uploads import Asking, Known, Limits, RequestError, Upload, from_data_url
 
 MODEL = "homunculus"
+LOOKING = ("allocator", "relevance", "budget", "page", "fovea", "x", "y")
 
 
 class Url(BaseModel):
@@ -45,7 +46,7 @@ class StreamOptions(BaseModel):
 
 
 class Chat(BaseModel):
-    """A request for the next turn; `budget`, `allocator`, `relevance` and `page` are ours."""
+    """A request for the next turn; `budget` and what follows it is ours, as for `/v1/ask`."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -61,11 +62,15 @@ class Chat(BaseModel):
     allocator: str = "foveated"
     relevance: str = "query"
     page: Annotated[int, Field(ge=0)] = 0
+    fovea: Annotated[float | None, Field(ge=0, le=1)] = None
+    x: float | None = None
+    y: float | None = None
+    image_id: Annotated[str | None, Field(description="Of POST /v1/images, in place of images in messages.")] = None
 
     def asking(self) -> Asking:
         """How to answer it."""
         texts, most = self.question(), self.max_completion_tokens or self.max_tokens or 64
-        look = {"allocator": self.allocator, "relevance": self.relevance, "budget": self.budget, "page": self.page}
+        look = {name: getattr(self, name) for name in LOOKING}
         return Asking.model_validate({"question": texts[:2000], "most": min(most, 256)} | look)
 
     def question(self) -> str:
@@ -78,8 +83,10 @@ class Chat(BaseModel):
                     return text
         raise RequestError("a question is missing: the last message of the user has no text", 422)
 
-    def image(self, limits: Limits) -> Upload:
-        """The last image of the conversation."""
+    def image(self, limits: Limits, known: Known) -> Upload:
+        """The image that is named, or the last of the conversation."""
+        if self.image_id is not None:
+            return known.get(self.image_id)
         for message in reversed(self.messages):
             parts = [] if isinstance(message.content, str) else message.content
             for part in reversed(parts):
@@ -91,9 +98,13 @@ class Chat(BaseModel):
 def completion(chat: Chat, answer: Answer) -> dict[str, Any]:
     """A whole answer as OpenAI's clients read it; beside it what is ours."""
     choice = {"index": 0, "message": {"role": "assistant", "content": answer.text}, "finish_reason": "stop"}
-    look = answer.glance.to_dict()
-    ours = {"confidence": answer.confidence, "fixations": look["fixations"], "tokens": len(look["tokens"])}
-    return _head(chat, "chat.completion") | {"choices": [choice], "usage": usage(answer), "homunculus": ours}
+    return _head(chat, "chat.completion") | {"choices": [choice], "usage": usage(answer), "homunculus": ours(answer)}
+
+
+def ours(answer: Answer) -> dict[str, Any]:
+    """What OpenAI's clients do not ask for: how sure the answer is, where was looked, with how many tokens."""
+    look = {"fixations": answer.glance.fixations.tolist(), "tokens": int(answer.glance.selection.mask.sum())}
+    return {"answer": answer.text, "confidence": answer.confidence} | look
 
 
 def usage(answer: Answer) -> dict[str, int]:
@@ -116,7 +127,7 @@ async def chunks(chat: Chat, answers: AsyncIterator[Answer]) -> AsyncIterator[st
         if last.text.startswith(told) and last.text != told:
             yield event({"content": last.text[len(told) :]})
             told = last.text
-    yield event({}, "stop")
+    yield event({}, "stop", **({} if last is None else {"homunculus": ours(last)}))
     if last is not None and chat.stream_options and chat.stream_options.include_usage:
         yield f"data: {json.dumps(head | {'choices': [], 'usage': usage(last)})}\n\n"
     yield "data: [DONE]\n\n"
