@@ -30,7 +30,10 @@ ARGS = [
 ]  # fmt: skip
 expect = sync_api.expect
 expect.set_options(timeout=15_000)
-pytestmark = pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"there is no Chromium at {CHROMIUM}")
+pytestmark = [
+    pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"there is no Chromium at {CHROMIUM}"),
+    pytest.mark.slow,  # a browser beside other tests on two cores is slow; run with -m slow
+]
 
 
 @contextmanager
