@@ -19,7 +19,7 @@ def scene(height: int, width: int, device: str = "cpu", cell: int = 32) -> Scene
     return Scene(pixels, CellTree(height, width, cell))
 
 
-def agree(sight: Sight, eye: hm.Eye, device: str) -> None:
+def check_agreement(sight: Sight, eye: hm.Eye, device: str) -> None:
     here = scene(416, 300, device)
     chosen, pixels = sight(here, QUESTIONS, eye)
     wanted = eye.choose(scene(416, 300, device), QUESTIONS).in_rows()
@@ -32,7 +32,7 @@ def agree(sight: Sight, eye: hm.Eye, device: str) -> None:
 def test_it_chooses_what_the_eye_chooses(rule):
     eye = hm.Eye(rule, "query", 40, scout=load_scout())
     assert Sight().can(eye, QUESTIONS)
-    agree(Sight(), eye, "cpu")
+    check_agreement(Sight(), eye, "cpu")
 
 
 @pytest.mark.gpu
@@ -40,7 +40,7 @@ def test_it_chooses_what_the_eye_chooses(rule):
 def test_captured_it_chooses_the_same(rule):
     sight, eye = Sight(), hm.Eye(rule, "query", 40, scout=load_scout(device="cuda"))
     for _ in range(4):  # the first as it stands, the second captured, the others replayed
-        agree(sight, eye, "cuda")
+        check_agreement(sight, eye, "cuda")
 
 
 def test_what_it_cannot_do_is_left_to_the_eye():
