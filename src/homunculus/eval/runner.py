@@ -28,6 +28,7 @@ from homunculus.eval.ways import ORACLE, Way
 from homunculus.files import replacing
 
 TOGETHER = 16  # questions of a batch
+AT_ONCE = 12  # ways of what a worker is given; what it has not done when it is killed is lost
 
 Key = tuple[str, str, str, str, int, str]
 
@@ -154,7 +155,7 @@ class Who:
         """Load him; `share` of the machine is his."""
         if self.device.startswith("cuda"):
             torch.set_float32_matmul_precision("high")
-            torch.cuda.set_per_process_memory_fraction(share)
+            torch.cuda.set_per_process_memory_fraction(min(1.0, 2 * share))  # they do not all need most at once
         elif share < 1:
             torch.set_num_threads(max(1, round((os.cpu_count() or 1) * share)))
         if self.model:
@@ -214,16 +215,22 @@ def _answers(left: Sequence[Batch], who: Who, workers: int, ray: bool) -> Iterat
     if ray:
         from homunculus.eval.cluster import on_ray
 
-        yield from on_ray(left, who, workers)
+        yield from on_ray(_pieces(left), who, workers)
     elif workers > 1:
         from homunculus.eval.cluster import in_processes
 
-        yield from in_processes(left, who, workers)
+        yield from in_processes(_pieces(left), who, workers)
     else:
         asker = who.asker()
         for batch in left:
             for _, rows in asker.answers(batch.asks, batch.ways):
                 yield rows
+
+
+def _pieces(batches: Sequence[Batch]) -> list[Batch]:
+    """Batches with few ways each, for several workers: the first ways of all, then the next."""
+    rounds = range(0, max((len(batch.ways) for batch in batches), default=0), AT_ONCE)
+    return [Batch(batch.asks, some) for i in rounds for batch in batches if (some := batch.ways[i : i + AT_ONCE])]
 
 
 @contextmanager

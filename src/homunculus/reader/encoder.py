@@ -204,18 +204,22 @@ class Reading(nn.Module):
         pages = [cast(Step, step).page.keys(memory, turn) for step in self.steps]
         allowed = None if mask is None else mask[:, None, None]
         order = turn_along(longest, self.head, memory.device, TEXT)
-        past: list[list[tuple[Tensor, Tensor]]] = [[] for _ in self.steps]
+        past: list[tuple[Tensor, ...]] = []  # keys and values of each layer, with room for all steps
         code = torch.full((B, Q, 1), MODES[mode], device=memory.device)
         gaze, done = points[:, :, None].float(), torch.zeros(B, Q, dtype=torch.bool, device=memory.device)
         sure, steps, read, path = torch.zeros_like(gaze[:, :, 0, 0]), torch.zeros_like(gaze[:, :, 0, 0]), [], []
         for t in range(longest):
             x = self._start(code, gaze)  # [B, Q, 1, width]
             here, around = (order[0][t : t + 1], order[1][t : t + 1]), self._around(gaze.flatten(1, 2))
-            for step, page, kept in zip(self.steps, pages, past, strict=True):
+            for n, (step, page) in enumerate(zip(self.steps, pages, strict=True)):
                 step = cast(Step, step)
                 y = step.recall(x).flatten(0, 1)
-                kept.append(step.past.keys(y, here))
-                k, v = (torch.cat(part, 1) for part in zip(*kept, strict=True))
+                fresh = step.past.keys(y, here)
+                if t == 0:
+                    past.append(tuple(new.new_empty(len(new), longest, *new.shape[2:]) for new in fresh))
+                for part, new in zip(past[n], fresh, strict=True):
+                    part[:, t : t + 1] = new
+                k, v = (part[:, : t + 1] for part in past[n])
                 x = x + step.past(y, (k, v), here).unflatten(0, (B, Q))
                 x = x + step.page(step.look(x).flatten(1, 2), page, around, allowed).unflatten(1, (Q, 1))
                 x = x + step.mlp(step.think(x))

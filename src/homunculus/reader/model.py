@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast, overload
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from homunculus.image import Source
+    from homunculus.relevance import Scene
 
 See = Callable[[Sequence[Glance]], tuple[list[Tensor], list[list[Note]]]]
 Speak = Callable[[Tensor, Tensor, int, float, int], Iterator[tuple[list[int], list[float]]]]
@@ -115,6 +117,7 @@ class Reader:
         self.marks: dict[str, str] = {}  # hashes of the files that it was loaded from
         self.device = next(encoder.parameters()).device
         self.ends = set(language.encode(END))
+        self.spots: WeakKeyDictionary[Scene, dict[str, Tensor]] = WeakKeyDictionary()  # where to read, by question
 
     @overload
     def ask(self, image: Source, question: str, **how: Any) -> Answer: ...
@@ -199,14 +202,15 @@ class Reader:
         embeds, there = self.prompt(seen, notes, [glance.question for glance in glances])
         said: list[list[int]] = [[] for _ in glances]
         chances: list[list[float]] = [[] for _ in glances]
+        answers: dict[int, Answer] = {}
         for ids, chance in (speak or self._tokens)(embeds, there, most, temperature, seed):
             lap("answer" if "read" in seconds else "read")
             for row, (token, p) in enumerate(zip(ids, chance, strict=True)):
                 if not (said[row] and said[row][-1] in self.ends):
                     said[row].append(token)
                     chances[row].append(p)
-            rows = zip(glances, notes, said, chances, strict=True)
-            yield [self._answer(glance, read, list(words), sure, dict(seconds)) for glance, read, words, sure in rows]
+                    answers[row] = self._answer(glances[row], notes[row], said[row], chances[row], dict(seconds))
+            yield [answers[row] for row in range(len(glances))]
 
     def see(self, glances: Sequence[Glance]) -> tuple[list[Tensor], list[list[Note]]]:
         """What the language model gets for each glance: tokens [K, width] as one reads a page, and lines read there."""
@@ -228,15 +232,17 @@ class Reader:
 
     def points(self, glances: Sequence[Glance]) -> Tensor:
         """Where to read for each glance's question, in fine cells: [n, POINTS, 2]."""
-        points: dict[int, Tensor] = {}
         for scene in dict.fromkeys(glance.scene for glance in glances):
-            rows = [i for i, glance in enumerate(glances) if glance.scene is scene]
-            page = self.scout.page(scene)
-            found = self.scout.found(page, [glances[i].question for i in rows]).float()
-            letters = self.scout.text(page.features).expand(len(rows), -1, -1)
-            places = spots(found, letters, (scene.tree.height, scene.tree.width)) / scene.tree.cell
-            points.update(zip(rows, places, strict=True))
-        return torch.stack([points[i] for i in range(len(glances))])
+            known = self.spots.setdefault(scene, {})
+            asked = {glance.question: None for glance in glances if glance.scene is scene}
+            fresh = [question for question in asked if question not in known]
+            if fresh:
+                page = self.scout.page(scene)
+                found = self.scout.found(page, fresh).float()
+                letters = self.scout.text(page.features).expand(len(fresh), -1, -1)
+                places = spots(found, letters, (scene.tree.height, scene.tree.width)) / scene.tree.cell
+                known.update(zip(fresh, places, strict=True))
+        return torch.stack([self.spots[glance.scene][glance.question] for glance in glances])
 
     def prompt(self, seen: list[Tensor], notes: list[list[Note]], questions: Sequence[str]) -> tuple[Tensor, Tensor]:
         """What the language model reads, shorter rows filled up in front: [n, L, width], and what of it is there."""
