@@ -3,7 +3,8 @@
 python benchmarks/report.py --data FOLDER --device cuda --workers 12   # answers: results/report; report: docs/report
 python benchmarks/report.py --data FOLDER --limit 12 --part methods    # a small one, on a CPU
 
-Answers are appended; after a kill the same command goes on. docs/report gets report and plots, nothing of the data.
+Answers are appended; after a kill the same command goes on. docs/report gets report and plots, nothing of the data;
+results/report.jsonl.xz keeps the scores, from which another machine that has the data goes on.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from homunculus.allocators import list_allocators
 from homunculus.eval.data import collect
 from homunculus.eval.gazing import measure
 from homunculus.eval.machine import machine
+from homunculus.eval.packed import pack, unpack
 from homunculus.eval.report import write
 from homunculus.eval.runner import Batch, Who, plan, run
 from homunculus.eval.ways import Way, ways_of
@@ -70,18 +72,29 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--weights", default="")
     parser.add_argument("--exact", action="store_true", help="float32 on a GPU too")
-    parser.add_argument("--no-gaze", action="store_true")
+    parser.add_argument("--no-gaze", action="store_true", help="do not measure it; results/gaze.json is used if there")
+    parser.add_argument("--as-it-is", action="store_true", help="ask nothing more; report what there is")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "report")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "report")
+    parser.add_argument("--kept", type=Path, help="file of scores: results/report.jsonl.xz for the whole report")
     args = parser.parse_args(words)
     who = Who(weights=args.weights, device=args.device, exact=args.exact)
     about = {"data": [str(args.data)], "split": "val", "machine": machine(args.device)}
     begun = time.monotonic()
-    rows = run(batches(args, args.part), who, args.results, args.workers, about=about)
+    kept = args.kept or (ROOT / "results" / "report.jsonl.xz" if args.part == "all" and not args.limit else None)
+    if kept and kept.is_file() and not (args.results / "results.jsonl").is_file():
+        print(f"{unpack(kept, collect([str(args.data)]), args.results):,} answers were there")
+    todo = [] if args.as_it_is else batches(args, args.part)
+    rows = run(todo, who, args.results, args.workers, about=about)
     print(f"{len(rows):,} answers; this run took {time.monotonic() - begun:.0f} s")
-    if not args.no_gaze:
-        measure(args.data, args.results)
-    report = write(args.results, "The first report")
+    if kept:
+        pack(args.results, kept)
+    gaze = ROOT / "results" / "gaze.json"
+    if not args.no_gaze and not gaze.is_file():
+        shutil.copy(measure(args.data, args.results), gaze)
+    if gaze.is_file():
+        shutil.copy(gaze, args.results / gaze.name)
+    report = write(args.results, "The first report", data=args.data)
     args.out.mkdir(parents=True, exist_ok=True)
     for path in (report, *sorted(args.results.glob("*.png")), args.results / "summary.json"):
         shutil.copy(path, args.out / path.name)

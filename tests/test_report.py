@@ -1,14 +1,19 @@
 """The verdict on results that were made to deserve it, and figures recomputed the plain way."""
 
 import json
+import lzma
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from homunculus import InputError
+from homunculus.eval.data import Item
 from homunculus.eval.hypotheses import status, weighed
+from homunculus.eval.packed import pack, unpack
 from homunculus.eval.report import write
+from homunculus.eval.runner import dumped, key_in, read
 from homunculus.eval.table import Table, kind_of, summary
 from homunculus.eval.verdict import decided
 
@@ -28,6 +33,7 @@ def rows_of(chances: dict[str, float], sets=SETS, budget: int = 273, ms: float =
                     row |= {"answers": ["x"], "allocator": allocator, "relevance": relevance, "budget": budget}
                     row |= {"region": "", "looked": f"{page}-{q}", "prediction": "x", "confidence": 0.5}
                     row |= {"score": float(hard[page, q] < chance), "tokens": budget, "coverage": 1.0, "ms": ms}
+                    row |= {"fixation": [1.0, 2.5]}
                     rows.append(row)
     return rows
 
@@ -137,3 +143,25 @@ def test_a_report_of_many_rows_is_written_in_seconds(tmp_path):
         assert part in text
     with pytest.raises(InputError, match="no results"):
         write(tmp_path / "nowhere")
+
+
+def test_scores_go_through_a_file_without_the_data(tmp_path):
+    rows = rows_of({"foveated/query": 0.5, "grid/query": 0.4, "visionzip": 0.3})
+    items = {
+        (row["dataset"], row["qid"]): Item(
+            row["dataset"], row["qid"], Path(row["image"]), row["question"], tuple(row["answers"])
+        )
+        for row in rows
+    }
+    folder, packed, back = tmp_path / "results", tmp_path / "scores.jsonl.xz", tmp_path / "back"
+    folder.mkdir()
+    (folder / "results.jsonl").write_text("".join(map(dumped, rows)))
+    (folder / "run.json").write_text(json.dumps({"who": {"reader": {}}, "data": ["/somewhere/val"]}))
+    pack(folder, packed)
+    told = lzma.decompress(packed.read_bytes()).decode()
+    assert "/somewhere" not in told and not any(row["question"] in told for row in rows)
+    assert unpack(packed, list(items.values()), back) == len(rows)
+    kept = {key_in(row): row for row in read(back / "results.jsonl")}
+    assert kept == {key_in(row): row | {"prediction": "", "fixation": [1, 2]} for row in rows}
+    with pytest.raises(InputError, match="has no question"):
+        unpack(packed, list(items.values())[1:], back)

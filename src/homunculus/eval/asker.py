@@ -100,8 +100,9 @@ class ReaderAsker:
         self.pages.keep(asks)
         self.bases.keep(list(self.pages.scenes.values()))
         for ask in asks:
-            page = self.reader.scout.page(self.pages.of(ask.item))
-            self.reader.scout.found(page, list({ask.item.question, ask.looked.question}))
+            scene = self.pages.of(ask.item)
+            self.reader.scout.found(self.reader.scout.page(scene), [ask.looked.question])
+            self.reader.places(scene, [ask.item.question])
         for way in ways:
             mine = [ask for ask in asks if way.relevance != ORACLE or ask.looked.boxes]
             if mine:

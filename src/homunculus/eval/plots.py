@@ -63,6 +63,9 @@ def _panels(table: Table, methods: Sequence[str], path: Path, name: str, label: 
         axes.set(title=dataset, xlabel=label, ylabel=metric_of(dataset))
         if log:
             axes.set_xscale("log")
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter("{x:g}")
+            axes.tick_params(axis="x", which="both", labelsize=7)
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=6, fontsize=7)
     with replacing(path) as unfinished:
         figure.savefig(unfinished, format="png", dpi=90)

@@ -25,12 +25,16 @@ WORST = 8  # looks of the gallery
 LIKE_PEOPLE = 0.85  # share of the variance of people's gaze that was hoped for
 
 
-def write(folder: Path, title: str = "Results", pictures: bool = True) -> Path:
-    """Write the report of a folder of results; report.md, with summary.json and plots beside it."""
+def write(folder: Path, title: str = "Results", pictures: bool = True, data: Path | None = None) -> Path:
+    """Write the report of a folder of results; report.md, with summary.json and plots beside it.
+
+    `data` is where the sets are now, if not where they were.
+    """
     rows = read(folder / "results.jsonl")
     if not rows:
         raise InputError(f"{folder} has no results yet: there is nothing to report")
     about = json.loads((folder / "run.json").read_text()) if (folder / "run.json").is_file() else {}
+    about |= {"data": [str(data)]} if data else {}
     table = Table(rows)
     with replacing(folder / "summary.json") as unfinished:
         unfinished.write_text(json.dumps({"rows": summary(table)}, indent=1) + "\n")
@@ -70,6 +74,7 @@ def _head(table: Table, about: dict[str, Any]) -> str:
     asked = "the shipped reader" if "reader" in who else str(who.get("model", "an unknown model"))
     place = about.get("machine", {})
     on = f" on {place.get('device')}, torch {place.get('torch')}, commit {place.get('commit')}" if place else ""
+    on = on.removesuffix(", commit unknown")
     return (
         f"{len(table.rows):,} answers by {asked}{on}. Questions: {listed}. Scores are means from 0 to 1, in brackets "
         "their 95 % interval over resampled pages; differences are in points (hundredths), on the same questions. A "
@@ -109,7 +114,8 @@ def _scores(folder: Path, table: Table) -> Iterator[str]:
         for method, scores in found.items():
             tops = [each is not None and each["value"] == top for each, top in zip(scores, best, strict=True)]
             lines.append([method, *map(_shown, scores, tops)])
-        count = max(len(rows) for (name, _, _), rows in table.cells.items() if name == dataset)
+        counts = {len(rows) for (name, _, _), rows in table.cells.items() if name == dataset}
+        count = f"{max(counts)}" if len(counts) == 1 else f"from {min(counts)} to {max(counts)}"
         head = ["method", *(f"{budget} tokens" for budget in budgets)]
         yield f"### {dataset}\n\n{metric_of(dataset)}, n {count}.\n\n{grid(head, lines)}"
 

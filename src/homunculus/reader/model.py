@@ -232,17 +232,23 @@ class Reader:
 
     def points(self, glances: Sequence[Glance]) -> Tensor:
         """Where to read for each glance's question, in fine cells: [n, POINTS, 2]."""
-        for scene in dict.fromkeys(glance.scene for glance in glances):
-            known = self.spots.setdefault(scene, {})
-            asked = {glance.question: None for glance in glances if glance.scene is scene}
-            fresh = [question for question in asked if question not in known]
-            if fresh:
-                page = self.scout.page(scene)
-                found = self.scout.found(page, fresh).float()
-                letters = self.scout.text(page.features).expand(len(fresh), -1, -1)
-                places = spots(found, letters, (scene.tree.height, scene.tree.width)) / scene.tree.cell
-                known.update(zip(fresh, places, strict=True))
-        return torch.stack([self.spots[glance.scene][glance.question] for glance in glances])
+        asked: dict[Scene, list[str]] = {}
+        for glance in glances:
+            asked.setdefault(glance.scene, []).append(glance.question)
+        known = {scene: self.places(scene, questions) for scene, questions in asked.items()}
+        return torch.stack([known[glance.scene][glance.question] for glance in glances])
+
+    def places(self, scene: Scene, questions: Sequence[str]) -> dict[str, Tensor]:
+        """The same for questions about an image, [POINTS, 2] each; remembered as long as the image is."""
+        known = self.spots.setdefault(scene, {})
+        fresh = [question for question in dict.fromkeys(questions) if question not in known]
+        if fresh:
+            page = self.scout.page(scene)
+            found = self.scout.found(page, fresh).float()
+            letters = self.scout.text(page.features).expand(len(fresh), -1, -1)
+            places = spots(found, letters, (scene.tree.height, scene.tree.width)) / scene.tree.cell
+            known.update(zip(fresh, places, strict=True))
+        return known
 
     def prompt(self, seen: list[Tensor], notes: list[list[Note]], questions: Sequence[str]) -> tuple[Tensor, Tensor]:
         """What the language model reads, shorter rows filled up in front: [n, L, width], and what of it is there."""
