@@ -1,5 +1,6 @@
 """Shared by all tests: one thread, a skip without a GPU, a page to look at."""
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,6 +12,9 @@ from hypothesis import settings
 from PIL import Image, ImageDraw, ImageFont
 
 from homunculus import cli
+
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels are tried out by Triton's interpreter
 
 # pytest --hypothesis-profile=thorough searches for minutes
 settings.register_profile("default", deadline=None, max_examples=60)
@@ -31,6 +35,22 @@ def _one_thread() -> Iterator[None]:
 def _cuda_or_skip(request: pytest.FixtureRequest) -> None:
     if request.node.get_closest_marker("gpu") and not torch.cuda.is_available():
         pytest.skip("no CUDA device")
+
+
+@pytest.fixture
+def kernels(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton, on a GPU or in its interpreter."""
+    pytest.importorskip("triton")
+    if device == "cpu":
+        from triton.runtime import interpreter
+
+        usual = interpreter._patch_lang_tensor
+
+        def patch(tensor, scope):  # Triton 3.6 makes numbers of arrays of one as NumPy 2.4 no longer allows
+            usual(tensor, scope)
+            scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+        monkeypatch.setattr(interpreter, "_patch_lang_tensor", patch)
 
 
 @pytest.fixture

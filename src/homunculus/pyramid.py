@@ -129,6 +129,10 @@ def gaussian(x: Tensor, levels: int, kernel: Sequence[float] = KERNEL) -> list[T
     _check_image(x)
     _check_kernel(kernel)
     _check_count("levels", levels, 1)
+    if x.dtype == torch.uint8 and tuple(kernel) == KERNEL and kernels_for(x):
+        from homunculus.kernels import mip
+
+        return [x, *mip.build(x, levels - 1)]
     pyramid = [x]
     while len(pyramid) < levels:
         last = pyramid[-1]

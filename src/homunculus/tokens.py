@@ -10,7 +10,7 @@ from torch import Tensor
 
 from homunculus.cells import Selection
 from homunculus.errors import InputError
-from homunculus.kernels.choice import capturing
+from homunculus.kernels.choice import capturing, kernels_for
 from homunculus.pyramid import double, halve
 
 UNKNOWN = 127.0  # grey of what a selection knows nothing about
@@ -26,6 +26,10 @@ def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
     if len(levels[0]) != len(selection):
         raise InputError(f"the levels hold {len(levels[0])} images, the selection {len(selection)}")
     cell, channels = selection.cell, levels[0].shape[1]
+    if kernels_for(levels[0]) and levels[0].dtype == torch.uint8 and channels == 3:
+        found = by_kernel(levels, selection)
+        if found is not None:
+            return found
     if levels[0].is_cuda and selection.indices is not None:
         return at_once(levels, selection)
     out = levels[0].new_zeros(*selection.mask.shape, channels, cell, cell)  # [B, K, C, p, p]
@@ -43,6 +47,23 @@ def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
     return out
 
 
+def by_kernel(levels: Sequence[Tensor], selection: Selection) -> Tensor | None:
+    """`patches` in one launch, of levels that lie as the kernels lay them; None of others."""
+    from homunculus.kernels import gather, mip
+
+    if not mip.made(levels):
+        return None
+    _check_levels(levels, selection)
+    cells = gather.Cells(selection.boxes, selection.levels, selection.mask, selection.sizes)
+    return gather.gather(levels, cells, selection.cell)
+
+
+def _check_levels(levels: Sequence[Tensor], selection: Selection) -> None:
+    if not capturing(selection.levels) and int(selection.levels.max()) >= len(levels):
+        most = float(selection.levels.max())
+        raise InputError(f"the selection has cells of level {most:g}, the pyramid {len(levels)} levels")
+
+
 def at_once(levels: Sequence[Tensor], selection: Selection) -> Tensor:
     """`patches` of cells of the tree without a step per level: a GPU would wait for each of its launches."""
     device, channels = levels[0].device, levels[0].shape[1]
@@ -51,8 +72,7 @@ def at_once(levels: Sequence[Tensor], selection: Selection) -> Tensor:
     start = torch.zeros_like(level)  # where that begins
     for l, finer in enumerate(levels):
         start = start + (level > l) * finer[0].numel()
-    if not capturing(level) and int(level.max()) >= len(levels):
-        raise InputError(f"the selection has cells of level {int(level.max())}, the pyramid {len(levels)} levels")
+    _check_levels(levels, selection)
     last = -(-selection.sizes[:, None] // 2 ** level[..., None]) - 1  # [B, K, 2] last row and column of each image
     step = torch.arange(selection.cell, device=device)
     x = torch.minimum((selection.boxes[..., 0] >> level)[..., None] + step, last[..., 1:])  # [B, K, p]

@@ -1,0 +1,105 @@
+"""Cells out of the kernels: what torch cuts out of a whole pyramid, in every layout, from as little as they need."""
+
+import math
+
+import pytest
+import torch
+
+from homunculus import CellTree, Selection, allocate, pyramid, tokens
+from pyramids import devices, pixels
+
+pytest.importorskip("triton")
+
+
+def chosen(rule: str, size: tuple[int, int], budget: int, batch: int, cell: int) -> tuple[torch.Tensor, Selection]:
+    tree, x = CellTree(*size, cell, levels=None if cell > 8 else 3), pixels(batch, 3, *size)
+    lots = torch.Generator().manual_seed(budget)
+    return x, allocate(rule, tree, torch.rand(batch, tree.size, generator=lots), budget)
+
+
+def cells_of(selection: Selection, device: str):
+    from homunculus.kernels.gather import Cells
+
+    return Cells(*(part.to(device) for part in (selection.boxes, selection.levels, selection.mask, selection.sizes)))
+
+
+CASES = [
+    ("pyramid", (9, 14), 5, 1, 4),
+    ("uniform", (9, 14), 2, 1, 4),
+]
+LARGE = [
+    ("foveated", (2048, 2048), 273, 2, 32),
+    ("foveated", (1753, 1241), 273, 2, 28),
+    ("uniform", (700, 900), 64, 2, 32),
+    ("vortex", (1000, 777), 150, 2, 32),
+]
+
+
+@devices
+@pytest.mark.parametrize("case", CASES + [pytest.param(case, marks=pytest.mark.gpu) for case in LARGE])
+def test_cells_are_those_of_torch(device, kernels, case):
+    from homunculus.kernels import gather, mip
+
+    x, selection = chosen(*case)
+    cell, count = case[-1], math.ceil(selection.levels.max()) + 1
+    levels = pyramid.gaussian(x, count)
+    expected = tokens.patches(levels, selection)
+    cells, image = cells_of(selection, device), x.to(device)
+    built = [image, *mip.build(image, count - 1)]
+    assert mip.made(built)
+    assert count == 1 or not mip.made([image, *(level.clone() for level in built[1:])])
+    for found in (gather.gather(built, cells, cell), gather.touched(image, count, cells, cell)):
+        apart = (found.cpu().int() - expected.int()).abs()
+        if selection.indices is not None:
+            assert apart.max() == 0
+        else:  # sums of floats in another order: a value between two may go either way
+            assert apart.max() <= 1 and (apart > 0).float().mean() < 0.01
+
+
+@devices
+def test_cells_come_in_the_layout_of_a_tower(device, kernels):
+    from homunculus.kernels import gather, mip
+
+    x, selection = chosen("pyramid", (16, 16), 2, 1, 8)
+    count = int(selection.levels.max()) + 1
+    mean, deviation = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
+    expected = tokens.patches(pyramid.gaussian(x, count), selection).float() / 255
+    expected = (expected - torch.tensor(mean)[:, None, None]) / torch.tensor(deviation)[:, None, None]
+    image, cells = x.to(device), cells_of(selection, device)
+    built = [image, *mip.build(image, count - 1)]
+    plain = gather.gather(built, cells, 8, gather.Layout.normalised(torch.float32, mean, deviation))
+    torch.testing.assert_close(plain.cpu(), expected)
+    blocks = expected.flatten(0, 1).view(-1, 3, 2, 4, 2, 4).permute(0, 2, 4, 1, 3, 5)  # [K, m, m, 3, p, p]
+    blocks = blocks[:, :, :, :, None].expand(-1, -1, -1, -1, 2, -1, -1).reshape(-1, 3 * 2 * 4 * 4)
+    layout = gather.Layout.normalised(torch.bfloat16, mean, deviation, merge=2, times=2)
+    found = gather.gather(built, cells, 8, layout)
+    torch.testing.assert_close(found.cpu().float(), blocks, rtol=1e-2, atol=1e-2)
+
+
+@devices
+def test_only_what_cells_need_is_made(device, kernels, monkeypatch):
+    """Memory that no cell needs stays as it was."""
+    from homunculus.kernels import mip
+
+    x = pixels(1, 1, 8, 1200).to(device)  # three pieces side by side
+    boxes = torch.tensor([[[0, 0, 16, 8], [600, 0, 608, 8]]], device=device)
+    levels, mask = torch.tensor([[1, 0]], device=device), torch.ones(1, 2, dtype=torch.bool, device=device)
+    usual = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *size, **how: usual(*size, **how).fill_(77))
+    first = mip.build(x, 1, chosen=mip.Chosen(boxes, levels, mask))[0].cpu()
+    monkeypatch.undo()
+    expected = pyramid.halve(x.cpu())
+    assert torch.equal(first[..., :200], expected[..., :200]) and (first[..., 300:] == 77).all()
+
+
+@pytest.mark.gpu
+def test_patches_take_the_kernel_by_themselves():
+    x, selection = chosen("foveated", (700, 900), 64, 2, 32)
+    image = x.cuda()
+    levels = pyramid.gaussian(image, int(selection.levels.max()) + 1)
+    there = Selection(*(part.cuda() for part in (selection.boxes, selection.levels, selection.indices)),
+                      selection.mask.cuda(), selection.sizes.cuda(), 32)  # fmt: skip
+    expected = tokens.patches([level.cpu() for level in levels], selection)
+    assert tokens.by_kernel(levels, there) is not None
+    assert torch.equal(tokens.patches(levels, there).cpu(), expected)
+    assert torch.equal(tokens.patches([level.clone() for level in levels], there).cpu(), expected)
