@@ -23,7 +23,7 @@ from torch import Tensor
 
 import homunculus as hm
 from homunculus import positions, pyramid, tokens
-from homunculus.allocators.cut import partition
+from homunculus.allocators.cut import by_kernel, partition
 from homunculus.allocators.frame import Request, as_indices, fill
 from homunculus.eval.machine import machine
 from homunculus.files import replacing
@@ -199,8 +199,6 @@ def gather_rows(batch: int, side: int) -> list[dict]:
 
 
 def cut_part() -> list[dict]:
-    from homunculus.kernels import cut
-
     rows = []
     for batch, side in ((8, SIDE), (1024, SIDE), (1, 32 * 512), (1, 32 * 4096)):
         tree = hm.CellTree(side, side).to("cuda")
@@ -213,14 +211,13 @@ def cut_part() -> list[dict]:
             mask = partition(request, request.tree.subtree_max(gain))
             return as_indices(fill(request, mask, rest), request.most)
 
-        def by_kernel(tree: hm.CellTree = tree, gain: Tensor = gain, rest: Tensor = rest) -> Tensor:
-            return cut.chosen(tree, gain, rest, TOKENS)
+        def by_triton(request: Request = request, gain: Tensor = gain, rest: Tensor = rest) -> Tensor:
+            return by_kernel(request, gain, rest)
 
-        same = bool(torch.equal(by_kernel(), by_torch()))
-        for name, call in (("cut (Triton)", by_kernel), ("torch, sorted", by_torch)):
+        same = bool(torch.equal(by_triton(), by_torch()))
+        for name, call in (("cut (Triton)", by_triton), ("torch, sorted", by_torch)):
             row = {"way": name, "batch": batch, "cells": tree.size, "same as torch": same} | timed(call, 9, 2)
             rows.append(row)
-            print(json.dumps(row), flush=True)
     return rows
 
 

@@ -12,16 +12,34 @@ import torch
 from torch import Tensor
 
 from homunculus.allocators.frame import Request, best, fill
+from homunculus.kernels.choice import kernels_for
 
 
 def cut(request: Request, gain: Tensor, rest: Tensor | None = None) -> Tensor:
     """The cut that splits where `gain` [B, N] is highest; the gain of a fine cell is what its parent's split is worth.
 
     Tokens left over go to the fine cells that are not in it, beyond those to the ancestors, the best by `rest` [B, N]
-    first, by default the most relevant.
+    first, by default the most relevant. Where there are kernels, the indices come back in place of their mask.
     """
-    mask = partition(request, request.tree.subtree_max(gain))
-    return fill(request, mask, request.relevance if rest is None else rest)
+    rest = request.relevance if rest is None else rest
+    if kernels_for(gain):
+        return by_kernel(request, gain, rest)
+    return fill(request, partition(request, request.tree.subtree_max(gain)), rest)
+
+
+def by_kernel(request: Request, gain: Tensor, rest: Tensor) -> Tensor:
+    """The indices [B, most] of the cells that `cut` chooses, in two launches for most trees."""
+    from homunculus.kernels import cut as kernel
+
+    tree = request.tree
+
+    def images() -> Tensor:
+        cells = ((-(-height // tree.cell), -(-width // tree.cell)) for height, width in tree.image_sizes)
+        each = zip(cells, tree.depths, tree.counts, tree.root_counts, strict=True)
+        return torch.tensor([[*shape, *more] for shape, *more in each], dtype=torch.int32, device=tree.device)
+
+    trees = kernel.Trees(tree.shapes, tree.layout("images", images), max(tree.counts), max(tree.root_counts))
+    return kernel.chosen(trees, gain, rest, request.budget)
 
 
 def partition(request: Request, priority: Tensor) -> Tensor:

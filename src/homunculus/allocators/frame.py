@@ -1,8 +1,9 @@
 """What all allocators share: the request, choosing the best, filling up to the budget, an exact order.
 
 A rule is a function `rule(request, **options) -> mask [B, N]` with exactly `request.quota` cells a row (or a Selection
-when it leaves the tree). Everything here has static shapes, no loop over cells or images, and breaks ties in tree
-order, so that a row comes out the same alone, in a batch, and in a bucket of images of other sizes.
+when it leaves the tree, or the indices [B, most] that a kernel found). Everything here has static shapes, no loop over
+cells or images, and breaks ties in tree order, so that a row comes out the same alone, in a batch, and in a bucket of
+images of other sizes.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ def fill(request: Request, mask: Tensor, score: Tensor) -> Tensor:
 
 
 def as_indices(mask: Tensor, most: int) -> Tensor:
-    """The cells of a mask [B, N] in tree order, -1 behind the last: [B, most]."""
+    """The cells of a mask [B, N] in tree order, -1 behind the last: [B, most]. Indices stay what they are."""
+    if mask.dtype == torch.int64:
+        return mask
     slot = torch.where(mask, mask.cumsum(1) - 1, most)  # the unchosen share one slot that is thrown away
     cells = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
     return cells.new_full((len(mask), most + 1), -1).scatter_(1, slot, cells)[:, :most]

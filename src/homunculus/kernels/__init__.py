@@ -1,1 +1,1 @@
-"""Triton kernels, each with a plain torch twin that runs where there is no GPU or no Triton."""
+"""Kernels for GPUs, each with a plain torch twin that runs where there is none."""
