@@ -40,7 +40,8 @@ async def client(number: int, where: str, image: bytes, path: str, until: float,
     async with httpx.AsyncClient(timeout=180) as http:
         turn = number
         while time.monotonic() < until:
-            words = {"question": QUESTIONS[turn % len(QUESTIONS)], "budget": 273}
+            what = QUESTIONS[turn % len(QUESTIONS)]
+            words = {"question": f"{what} ({number}, {turn})", "budget": 273}  # none is asked twice
             begun = time.monotonic()
             answer = await http.post(f"{where}/v1/{path}", files={"image": image}, data=words)
             seen.append((answer.status_code, time.monotonic() - begun))

@@ -1,45 +1,28 @@
 """OpenAI's own client against the service, over a real socket."""
 
-import base64
-import io
-import socket
-import threading
-import time
+import asyncio
+import json
 from collections.abc import Iterator
 
 import pytest
-from PIL import Image
 
-from homunculus import load_reader
-from homunculus.studio.app import Settings, create_app
-from homunculus.studio.work import Work
-from readers import tiny_reader
+from homunculus.studio.chat import Chat, chunks
+from homunculus.studio.service import Settings
+from homunculus.studio.uploads import RequestError
+from studio import data_url, noise, served, small_reader
 
 openai = pytest.importorskip("openai")
-uvicorn = pytest.importorskip("uvicorn")
 
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
-    return load_reader(*tiny_reader(tmp_path_factory.mktemp("reader")))
+    return small_reader(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def address(reader) -> Iterator[str]:
-    """A server on a free port of this machine."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    app = create_app(Work(lambda: reader), Settings(token="secret"))
-    server = uvicorn.Server(uvicorn.Config(app, "127.0.0.1", port, log_level="warning"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{port}/v1"
-    server.should_exit = True
-    thread.join(20)
-    assert not thread.is_alive()
+    with served(lambda: reader, Settings(token="secret")) as address:
+        yield f"{address}/v1"
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +32,11 @@ def client(address):
 
 @pytest.fixture(scope="module")
 def png() -> bytes:
-    file = io.BytesIO()
-    Image.effect_noise((320, 256), 60).convert("RGB").save(file, "PNG")
-    return file.getvalue()
+    return noise()
 
 
 def messages(png: bytes, question: str = "What is the total?") -> list[dict]:
-    url = "data:image/png;base64," + base64.b64encode(png).decode()
-    parts = [{"type": "text", "text": question}, {"type": "image_url", "image_url": {"url": url}}]
+    parts = [{"type": "text", "text": question}, {"type": "image_url", "image_url": {"url": data_url(png)}}]
     return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": parts}]
 
 
@@ -80,6 +60,19 @@ def test_a_stream_is_the_answer_in_pieces(client, reader, png):
     assert (
         pieces[-1].usage.total_tokens > 24 and [p.choices[0].finish_reason for p in pieces if p.choices][-1] == "stop"
     )
+
+
+def test_a_stream_that_takes_too_long_ends_with_a_sentence(reader, png):
+    async def answers():
+        yield reader.ask(png, "What is the total?", budget=24, most=2)
+        raise RequestError("the request took longer than 1 s", 408)
+
+    async def events() -> list[str]:
+        return [event async for event in chunks(Chat(messages=[{"role": "user", "content": "x"}]), answers())]
+
+    *_, last = asyncio.run(events())
+    assert json.loads(last.removeprefix("data: "))["error"]["message"] == "the request took longer than 1 s"
+    assert last.endswith("\n\n")
 
 
 def test_a_second_turn_is_about_the_same_image(client, reader, png):

@@ -29,7 +29,7 @@ from homunculus.reader.bridge import Bridge
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.language import Language, fingerprint
 from homunculus.reader.notes import UNSURE, Note, laid_out, spots, take
-from homunculus.reader.scout import Scout
+from homunculus.reader.scout import MAPS, Scout
 from homunculus.reader.talk import BEFORE, END, NOT_FOUND, note_ids, prompt_ids
 
 if TYPE_CHECKING:
@@ -248,7 +248,10 @@ class Reader:
             letters = self.scout.text(page.features).expand(len(fresh), -1, -1)
             places = spots(found, letters, (scene.tree.height, scene.tree.width)) / scene.tree.cell
             known.update(zip(fresh, places, strict=True))
-        return known
+        wanted = {question: known[question] for question in questions}
+        for old in list(known)[:-MAPS]:
+            del known[old]
+        return wanted
 
     def prompt(self, seen: list[Tensor], notes: list[list[Note]], questions: Sequence[str]) -> tuple[Tensor, Tensor]:
         """What the language model reads, shorter rows filled up in front: [n, L, width], and what of it is there."""

@@ -29,6 +29,7 @@ STRIDE = 16  # pixels of what it looks at under one place
 HEAD = 48  # width of a head where page and question meet
 QUESTION = 96  # letters of a question that are read
 MOST = 2048  # places of a page; a larger page is scaled down to that many, a smaller one is seen as it is
+MAPS = 256  # questions about a page that are remembered
 LEAST = 1e-6  # relevance of the least relevant place
 SOFTER = 1.35  # logits are divided by this: the scout is surer than it should be, and 273 cells have room for doubt
 
@@ -170,7 +171,10 @@ class Scout(nn.Module):
         if new:
             codes = encode(new, QUESTION).to(page.features.device)
             page.maps.update(zip(new, self._find(page.features, codes[None])[0], strict=True))
-        return torch.stack([page.maps[question] for question in questions])
+        found = torch.stack([page.maps[question] for question in questions])
+        for old in list(page.maps)[:-MAPS]:  # a page may be asked about without end
+            del page.maps[old]
+        return found
 
     @torch.no_grad()
     def learned(self, scene: Scene) -> Tensor:

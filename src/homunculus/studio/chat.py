@@ -6,12 +6,12 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from homunculus.reader.model import Answer
-from homunculus.studio.uploads import Asking, Known, Limits, RequestError, Upload, from_data_url
+from homunculus.studio.uploads import Asking, RequestError, error_body, fit
 
 MODEL = "homunculus"
 LOOKING = ("allocator", "relevance", "budget", "page", "fovea", "x", "y")
@@ -57,7 +57,7 @@ class Chat(BaseModel):
     max_tokens: Annotated[int | None, Field(ge=1)] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    seed: int = 0
+    seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)] = 0
     budget: Annotated[int, Field(ge=1, le=4096)] = 273
     allocator: str = "foveated"
     relevance: str = "query"
@@ -71,7 +71,7 @@ class Chat(BaseModel):
         """How to answer it."""
         texts, most = self.question(), self.max_completion_tokens or self.max_tokens or 64
         look = {name: getattr(self, name) for name in LOOKING}
-        return Asking.model_validate({"question": texts[:2000], "most": min(most, 256)} | look)
+        return cast(Asking, fit(Asking, {"question": texts[:2000], "most": min(most, 256)} | look))
 
     def question(self) -> str:
         """The text of the last turn of the user."""
@@ -83,15 +83,15 @@ class Chat(BaseModel):
                     return text
         raise RequestError("a question is missing: the last message of the user has no text", 422)
 
-    def image(self, limits: Limits, known: Known) -> Upload:
-        """The image that is named, or the last of the conversation."""
+    def image(self) -> str | None:
+        """The address of the last image of the conversation; none if one is named."""
         if self.image_id is not None:
-            return known.get(self.image_id)
+            return None
         for message in reversed(self.messages):
             parts = [] if isinstance(message.content, str) else message.content
             for part in reversed(parts):
                 if part.image_url is not None:
-                    return Upload.of(from_data_url(part.image_url.url, limits))
+                    return part.image_url.url
         raise RequestError("an image is missing: add one to a message as image_url with a data URL", 422)
 
 
@@ -123,10 +123,14 @@ async def chunks(chat: Chat, answers: AsyncIterator[Answer]) -> AsyncIterator[st
         return f"data: {json.dumps(head | {'choices': [choice]} | more)}\n\n"
 
     yield event({"role": "assistant", "content": ""})
-    async for last in answers:
-        if last.text.startswith(told) and last.text != told:
-            yield event({"content": last.text[len(told) :]})
-            told = last.text
+    try:
+        async for last in answers:
+            if last.text.startswith(told) and last.text != told:
+                yield event({"content": last.text[len(told) :]})
+                told = last.text
+    except RequestError as error:  # too late for a status
+        yield f"data: {json.dumps(error_body(str(error)))}\n\n"
+        return
     yield event({}, "stop", **({} if last is None else {"homunculus": ours(last)}))
     if last is not None and chat.stream_options and chat.stream_options.include_usage:
         yield f"data: {json.dumps(head | {'choices': [], 'usage': usage(last)})}\n\n"

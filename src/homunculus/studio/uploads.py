@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import base64
 import binascii
-import io
 import json
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from hashlib import sha256
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException
+from starlette.formparsers import MultiPartException, MultiPartParser
 
 from homunculus.allocators import list_allocators
-from homunculus.errors import ImageError
+from homunculus.errors import shown
 from homunculus.relevance import list_relevances
 
-CHUNK = 1 << 20
+FIELDS = 16  # of a form, beside the image
+LONGEST = 500  # letters of a sentence that says what is wrong
+FARTHEST = 1e9  # pixels from the page: a place to look at may lie beside it
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the service takes: bytes of a request, pixels of a page, pages of a file, letters of a question."""
+    """What the service takes: bytes of an image, pixels of a page, pages of a file and their pixels, letters."""
 
     upload: int = 32 << 20
     pixels: int = 50_000_000
     pages: int = 2000
+    film: int = 500_000_000  # pixels of all pages, where one can be seen only after all before it
+    seconds: int = 10  # of work on a page of a PDF
     letters: int = 2000
-    budget: int = 4096
+
+    @property
+    def body(self) -> int:
+        """Bytes of a request: an image in base64 and what is around it."""
+        return self.upload * 3 // 2
 
 
 class RequestError(Exception):
@@ -39,6 +46,17 @@ class RequestError(Exception):
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
         self.status = status
+
+
+def sentence(text: str) -> str:
+    """A text as one line that is not too long, whatever a request put into it."""
+    plain = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 2 * LONGEST]).split())
+    return plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 4]} ..."
+
+
+def error_body(message: str, kind: str = "invalid_request_error") -> dict[str, Any]:
+    """An error as OpenAI's clients read it."""
+    return {"error": {"message": sentence(message), "type": kind}}
 
 
 class Looking(BaseModel):
@@ -52,21 +70,24 @@ class Looking(BaseModel):
     budget: Annotated[int, Field(ge=1, le=4096, description="How many tokens.")] = 273
     page: Annotated[int, Field(ge=0, description="Page of a PDF or TIFF, from 0.")] = 0
     fovea: Annotated[float | None, Field(ge=0, le=1, description="Share of tokens kept for the fovea.")] = None
-    x: Annotated[float | None, Field(description="Where to look, in pixels; else where relevance peaks.")] = None
-    y: Annotated[float | None, Field(description="Where to look, in pixels.")] = None
+    x: Annotated[
+        float | None,
+        Field(ge=-FARTHEST, le=FARTHEST, description="Where to look, in pixels; else where relevance peaks."),
+    ] = None
+    y: Annotated[float | None, Field(ge=-FARTHEST, le=FARTHEST, description="Where to look, in pixels.")] = None
 
     @field_validator("allocator")
     @classmethod
     def _known_rule(cls, name: str) -> str:
         if name not in list_allocators():
-            raise ValueError(f"there is no allocator {name!r}; choose one of {', '.join(list_allocators())}")
+            raise ValueError(f"there is no allocator {shown(name)}; choose one of {', '.join(list_allocators())}")
         return name
 
     @field_validator("relevance")
     @classmethod
     def _known_relevance(cls, name: str) -> str:
         if name not in list_relevances():
-            raise ValueError(f"there is no relevance {name!r}; choose one of {', '.join(list_relevances())}")
+            raise ValueError(f"there is no relevance {shown(name)}; choose one of {', '.join(list_relevances())}")
         return name
 
 
@@ -77,97 +98,76 @@ class Asking(Looking):
     most: Annotated[int, Field(ge=1, le=256, description="Tokens of the answer at most.")] = 64
 
 
-@dataclass(frozen=True)
-class Upload:
-    """An image as it came, and its mark."""
-
-    content: bytes
-    mark: str
-
-    @classmethod
-    def of(cls, content: bytes) -> Upload:
-        """Named by its bytes."""
-        return cls(content, sha256(content).hexdigest())
+def media_of(request: Request) -> str:
+    """What kind of body a request has."""
+    return request.headers.get("content-type", "").split(";")[0].strip().lower()
 
 
-class Known(Protocol):
-    """Who remembers images that were sent."""
+async def stream_of(request: Request, limits: Limits) -> AsyncGenerator[bytes, None]:
+    """The body of a request piece by piece, up to the limit."""
+    large = RequestError(f"the request is larger than {limits.upload >> 20} MB; send a smaller image", 413)
+    length, size = request.headers.get("content-length", ""), 0
+    if length.isdecimal() and int(length) > limits.body:
+        raise large
+    async for piece in request.stream():
+        size += len(piece)
+        if size > limits.body:
+            raise large
+        yield piece
 
-    def get(self, mark: str) -> Upload:
-        """An image by its mark."""
-        ...
+
+async def body_of(request: Request, limits: Limits) -> bytes:
+    """The whole body of a request."""
+    body = bytearray()
+    async for piece in stream_of(request, limits):
+        body += piece
+    return bytes(body)
 
 
-async def received(
-    request: Request, kind: type[Looking], limits: Limits, known: Known | None = None
-) -> tuple[Upload, Any]:
-    """The image of a request and how to look at it, from a form or from JSON; `known` may have the image already."""
-    length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > limits.upload * 3 // 2:
-        raise RequestError(f"the request is larger than {limits.upload >> 20} MB; send a smaller image", 413)
-    media = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    if media == "multipart/form-data":
-        content, words = await _from_form(request, limits)
-    elif media == "application/json":
-        content, words = await _from_json(request, limits)
-    else:
-        raise RequestError("send the image as multipart/form-data or as a data URL in application/json", 415)
-    mark = words.pop("image_id", None) if known else None
-    if (content is None) == (mark is None):
-        either = " or an image_id" if known else ""
-        raise RequestError(f"the request needs an image (a file, or a data URL in JSON){either}, and one alone", 422)
+class _Form(MultiPartParser):
+    """A form that stays in memory."""
+
+    spool_max_size = 1 << 40
+
+
+async def from_form(request: Request, limits: Limits) -> tuple[bytes | None, dict[str, Any]]:
+    """The image of a form, if it has one, and the words beside it."""
+    parser = _Form(
+        request.headers, stream_of(request, limits), max_files=1, max_fields=FIELDS, max_part_size=4 * limits.letters
+    )
     try:
-        how = kind.model_validate(words)
-    except ValidationError as error:
-        raise RequestError(told(error), 422) from error
-    if known and mark is not None:
-        return known.get(str(mark)), how
-    return Upload.of(content or b""), how
-
-
-def told(error: Any) -> str:
-    """The first thing that is wrong, in a sentence."""
-    first = error.errors()[0]
-    name = ".".join(map(str, first["loc"])) or "the request"
-    return f"{name}: {first['msg'].removeprefix('Value error, ')}"
-
-
-async def _from_form(request: Request, limits: Limits) -> tuple[bytes | None, dict[str, Any]]:
-    try:
-        form = await request.form(max_files=1, max_fields=16, max_part_size=limits.letters * 4)
+        form = await parser.parse()
     except (MultiPartException, ValueError) as error:
-        raise RequestError(f"the form cannot be read: {getattr(error, 'message', error)}") from error
+        why = str(getattr(error, "message", error)).split(".")[0].lower()
+        raise RequestError(f"the form cannot be read ({why}); send one file and at most {FIELDS} fields") from error
     words = {name: value for name, value in form.items() if isinstance(value, str)}
     image = form.get("image")
     if not isinstance(image, UploadFile):
         if "image" in words or len(words) < len(form):
             raise RequestError("the form needs a file with the name image", 422)
         return None, words
-    parts, size = [], 0
-    while chunk := await image.read(CHUNK):
-        size += len(chunk)
-        if size > limits.upload:
-            raise RequestError(f"the image is larger than {limits.upload >> 20} MB", 413)
-        parts.append(chunk)
-    return b"".join(parts), words
+    if (image.size or 0) > limits.upload:
+        raise RequestError(f"the image is larger than {limits.upload >> 20} MB", 413)
+    return await image.read(), words
 
 
-async def _from_json(request: Request, limits: Limits) -> tuple[bytes | None, dict[str, Any]]:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limits.upload * 3 // 2:
-            raise RequestError(f"the request is larger than {limits.upload >> 20} MB; send a smaller image", 413)
-    try:
-        words = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise RequestError("the request is no JSON") from error
+def from_json(body: bytes, limits: Limits) -> tuple[bytes | None, dict[str, Any]]:
+    """The image in JSON, if it has one, and the words beside it."""
+    words = json_of(body)
     if not isinstance(words, dict):
         raise RequestError("the request needs an image as a data URL", 422)
     image = words.pop("image", None)
     if image is not None and not isinstance(image, str):
         raise RequestError("the image must be a data URL", 422)
     return None if image is None else from_data_url(image, limits), words
+
+
+def json_of(body: bytes) -> Any:
+    """What JSON says."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RequestError("the request is no JSON") from error
 
 
 def from_data_url(url: str, limits: Limits) -> bytes:
@@ -183,21 +183,16 @@ def from_data_url(url: str, limits: Limits) -> bytes:
         raise RequestError("the data URL's base64 cannot be read", 422) from error
 
 
-def pages_of(content: bytes, limits: Limits) -> int:
-    """How many pages a file has, if that is within the limit."""
-    if not content.startswith(b"%PDF"):
-        return 1
-    import pypdfium2
-
-    from homunculus.image import _PDFIUM_LOCK
-
+def fit(kind: type[Any], words: Any) -> Any:
+    """Words as what they must be."""
     try:
-        with _PDFIUM_LOCK:
-            document = pypdfium2.PdfDocument(io.BytesIO(content))
-            count = len(document)
-            document.close()
-    except pypdfium2.PdfiumError as error:
-        raise ImageError("the PDF cannot be read: it is damaged or has a password") from error
-    if count > limits.pages:
-        raise RequestError(f"the PDF has {count} pages, more than {limits.pages}; send fewer", 413)
-    return count
+        return kind.model_validate(words)
+    except ValidationError as error:
+        raise RequestError(told(error), 422) from error
+
+
+def told(error: Any) -> str:
+    """The first thing that is wrong, in a sentence."""
+    first = error.errors()[0]
+    name = ".".join(str(part)[:40] for part in first["loc"]) or "the request"
+    return f"{name}: {first['msg'].removeprefix('Value error, ')}"

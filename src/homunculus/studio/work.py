@@ -14,15 +14,17 @@ from typing import Any, Literal
 
 import torch
 
-from homunculus.errors import ImageError, InputError
+from homunculus.errors import ImageError
 from homunculus.eye import Eye, Glance
-from homunculus.image import load
 from homunculus.reader.model import Answer, Reader
 from homunculus.relevance import Scene
+from homunculus.studio.files import read
+from homunculus.studio.uploads import Limits
 
 WAITING = 64  # jobs that may wait
 TOGETHER = 8  # questions that are answered at a time
 PIXELS = 64_000_000  # of all pages that are remembered
+GLANCES = 32  # looks that are remembered
 Kind = Literal["look", "ask"]
 
 
@@ -32,6 +34,13 @@ class BusyError(Exception):
     def __init__(self, seconds: int) -> None:
         super().__init__(f"too many requests are waiting; try again in {seconds} s")
         self.seconds = seconds
+
+
+class UnreadyError(Exception):
+    """There is no reader to answer with."""
+
+    def __init__(self, failure: str) -> None:
+        super().__init__(f"the reader could not be loaded: {failure}")
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,12 @@ class Wish:
     seed: int = 0
     fixation: tuple[float, float] | None = None
     options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def look(self) -> tuple[Any, ...]:
+        """What makes two looks the same, the page first."""
+        how = self.question, self.allocator, self.relevance, self.budget, self.fixation, self.options
+        return self.mark, self.page, *how
 
     @property
     def batch(self) -> tuple[Any, ...]:
@@ -75,7 +90,7 @@ class Work:
         load_reader: makes the reader, in the thread: whoever asks meanwhile waits.
         waiting: jobs that may wait; more are refused.
         together: questions that are answered at a time.
-        pixels: largest page.
+        limits: what pages may take.
     """
 
     def __init__(
@@ -83,17 +98,19 @@ class Work:
         load_reader: Callable[[], Reader],
         waiting: int = WAITING,
         together: int = TOGETHER,
-        max_pixels: int = 50_000_000,
+        limits: Limits | None = None,
         watch: Callable[[str, float], None] = lambda name, value: None,
     ) -> None:
-        self.load_reader, self.waiting, self.together, self.max_pixels = load_reader, waiting, together, max_pixels
-        self.watch = watch
+        self.load_reader, self.waiting, self.together = load_reader, waiting, together
+        self.limits, self.watch = limits or Limits(), watch
         self.line: deque[Job] = deque()
         self.change = threading.Condition()
         self.state: Literal["loading", "ready", "failed", "ending"] = "loading"
         self.failure = ""
+        self.working = 0  # jobs that are being done
         self.pace = 1.0  # seconds that a job takes, by late experience
         self.scenes: OrderedDict[tuple[str, int], Scene] = OrderedDict()
+        self.glances: OrderedDict[tuple[Any, ...], Glance] = OrderedDict()
         self.thread = threading.Thread(target=self._run, name="work", daemon=True)
 
     def start(self) -> None:
@@ -106,7 +123,7 @@ class Work:
             if self.state == "ending" or len(self.line) >= self.waiting:
                 raise BusyError(max(1, min(60, round(self.pace * (len(self.line) + 1)))))
             if self.state == "failed":
-                raise InputError(f"the reader could not be loaded: {self.failure}")
+                raise UnreadyError(self.failure)
             self.line.append(job)
             self.watch("waiting", len(self.line))
             self.change.notify()
@@ -129,7 +146,7 @@ class Work:
                 self.state, self.failure = "failed", str(error)
                 refused, self.line = list(self.line), deque()
             for job in refused:
-                job.tell(InputError(f"the reader could not be loaded: {error}"), True)
+                job.tell(UnreadyError(self.failure), True)
             return
         with self.change:
             if self.state == "loading":
@@ -143,6 +160,7 @@ class Work:
     def _next(self) -> list[Job]:
         """The first job in the line and those that can be done with it; none at the end."""
         with self.change:
+            self.working = 0
             while not self.line:
                 if self.state == "ending":
                     return []
@@ -153,6 +171,7 @@ class Work:
             for job in like:
                 self.line.remove(job)
             self.watch("waiting", len(self.line))
+            self.working = 1 + len(like)
             return [first, *like]
 
     def _do(self, jobs: Sequence[Job]) -> None:
@@ -181,19 +200,28 @@ class Work:
             job.tell(answer, True)
 
     def _look(self, wish: Wish) -> Glance:
-        eye = Eye(wish.allocator, wish.relevance, wish.budget, scout=self.reader.scout, **dict(wish.options))
-        return eye.look_at(self._scene(wish), wish.question, wish.fixation)
+        """Where to look; the last glances are remembered, for an answer mostly follows a look."""
+        scene = self._scene(wish)
+        if wish.look not in self.glances:
+            eye = Eye(wish.allocator, wish.relevance, wish.budget, scout=self.reader.scout, **dict(wish.options))
+            self.glances[wish.look] = eye.look_at(scene, wish.question, wish.fixation)
+        self.glances.move_to_end(wish.look)
+        while len(self.glances) > GLANCES:
+            self.glances.popitem(last=False)
+        return self.glances[wish.look]
 
     def _scene(self, wish: Wish) -> Scene:
         """A page ready to be looked at; the last ones are remembered, up to so many pixels."""
         key = (wish.mark, wish.page)
         if key not in self.scenes:
             try:
-                pixels = load(wish.image, page=wish.page, max_pixels=self.max_pixels)
+                pixels = read(wish.image, wish.page, self.limits)
             except MemoryError as error:
                 raise ImageError("the image is too large for this machine") from error
             self.scenes[key] = Eye(scout=False).scene(pixels.to(self.reader.device))
         self.scenes.move_to_end(key)
         while len(self.scenes) > 1 and sum(s.tree.width * s.tree.height for s in self.scenes.values()) > PIXELS:
-            self.scenes.popitem(last=False)
+            forgotten, _ = self.scenes.popitem(last=False)
+            for look in [look for look in self.glances if look[:2] == forgotten]:  # they would keep its pixels
+                del self.glances[look]
         return self.scenes[key]

@@ -109,6 +109,7 @@ export async function answer({ question, ...how }, grow, signal) {
       const data = event.replace(/^data: /, "");
       if (data === "[DONE]") continue;
       const said = JSON.parse(data);
+      if (said.error) throw new ApiError(said.error.message, 0);
       text += said.choices[0]?.delta?.content ?? "";
       whole = said.homunculus ?? whole;
       grow(text);

@@ -1,4 +1,4 @@
-// The page: what the user does changes the state, `run` looks and asks, `show...` draws what came of it.
+// The page: what the user does changes the state, `run` looks and asks, view.js shows what came of it.
 
 import * as api from "./api.js";
 import * as draw from "./drawing.js";
@@ -6,46 +6,19 @@ import { askForToken, wireDividers, wireFiles } from "./gestures.js";
 import { asJson, asPng, save } from "./keep.js";
 import { DEFAULTS, fromHash, toHash } from "./link.js";
 import { showPicture, showThumbnails, wireThumbnails } from "./pages.js";
+import {
+  $, asked, busy, complain, guarded, here, knowns, looked, maps, page, pointAt, say, showComparing, showFixations,
+  showHistory, showKnown, showLook, showQuestions, showSettings, stage, state, views,
+} from "./view.js";
 
-const $ = (id) => document.getElementById(id);
 const SIDE = 1600; // pixels of pictures, the longer way
 const DELAY = 300; // ms that a slider must rest
-const TRAIL = 5; // earlier fixations that are shown
 
-const [looked, knownFrame] = [$("looked"), $("known")];
-const stage = looked.querySelector(".stage"), page = looked.querySelector(".page");
-const maps = [...looked.querySelectorAll(".cells")], knowns = [...knownFrame.querySelectorAll(".known")];
-
-let state = { ...DEFAULTS };
-let pages = 0; // of the file
-let views = []; // one, or two when comparing: {look, known, said}
-let asked = []; // history: {image, page, question, fixation, line}
 let turn = new AbortController(); // of the look under way
 let opening = null; // the page that is about to be shown: a question waits for it
-let here = { map: 0, cell: -1 }; // the cell that is pointed at
 let rest = 0; // timer of a slider
-
-// ---- words for the user ---------------------------------------------------------------------------------------------
-
-const say = (text) => { $("status").textContent = text; };
-
-function complain(text) {
-  $("error").hidden = !text;
-  $("error").textContent = text;
-}
-
-const busy = (now) => now === undefined
-  ? $("answers").getAttribute("aria-busy") === "true"
-  : $("answers").setAttribute("aria-busy", now);
-
-function failed(error) {
-  if (error.name === "AbortError") return;
-  say("");
-  busy(false);
-  complain(error.message);
-}
-
-const guarded = (action) => (...given) => Promise.resolve(action(...given)).catch(failed);
+let sending = 0; // files on their way
+let early = ""; // what was asked about them
 
 async function watchHealth() {
   const { state: health, failure } = await api.health();
@@ -61,30 +34,40 @@ async function watchHealth() {
 
 // ---- the page -------------------------------------------------------------------------------------------------------
 
-const sendFile = guarded(async (file, question = "") => {
+async function onItsWay(work) {
+  sending += 1;
+  try {
+    await work();
+  } finally {
+    sending -= 1;
+  }
+}
+
+const sendFile = guarded((file, question = "") => onItsWay(async () => {
   complain("");
   say(`Sending ${file.name} ...`);
-  const linked = state.image && !pages ? state : null; // a link to an image that was forgotten: the rest of it holds
-  const image = await api.upload(file);
-  pages = image.pages;
-  if (linked) state = { ...state, image: image.id, page: Math.min(state.page, pages - 1) };
-  else state = { ...state, image: image.id, page: 0, question: "", x: null, y: null };
+  const linked = state.image && !state.pages; // a link to an image that was forgotten: the rest of it holds
+  const { id: image, pages } = await api.upload(file);
+  Object.assign(state, { image, pages });
+  if (linked) state.page = Math.min(state.page, pages - 1);
+  else Object.assign(state, { page: 0, question: early, x: null, y: null });
+  early = "";
   const box = new DataTransfer(); // the field shows what came by other ways too
   box.items.add(file);
   $("file").files = box.files;
   $("file-name").textContent = pages > 1 ? `${file.name}, ${pages} pages` : file.name;
-  if (question && !$("question").value) $("question").value = question;
+  $("question").value ||= state.question || question;
   $("question").focus();
   await openPage();
-});
+}));
 
-const loadExample = guarded(async () => {
+const loadExample = guarded(() => onItsWay(async () => {
   const file = await (await fetch("/static/example.webp")).blob();
   await sendFile(new File([file], "example.webp", { type: "image/webp" }), "What is the total?");
-});
+}));
 
 async function openPage() {
-  showThumbnails($("pages"), state.image, pages, state.page);
+  showThumbnails($("pages"), state.image, state.pages, state.page);
   turn.abort();
   opening?.abort();
   const mine = opening = new AbortController();
@@ -95,7 +78,7 @@ async function openPage() {
     mine.signal.throwIfAborted(); // another page was turned to meanwhile
     for (const map of maps) map.replaceChildren();
     looked.querySelector(".fixations").replaceChildren();
-    views = [];
+    views.length = 0;
     looked.querySelector(".empty").hidden = true;
     stage.hidden = false;
     await showPicture(page, shown);
@@ -125,7 +108,7 @@ const run = guarded(async () => {
   turn = new AbortController();
   const { signal } = turn;
   history.replaceState(null, "", toHash(state));
-  if (!state.image || !pages || opening) return;
+  if (!state.image || !state.pages || opening) return;
   complain("");
   say("Looking ...");
   busy(true);
@@ -133,9 +116,12 @@ const run = guarded(async () => {
   showComparing(rules);
   const boxes = showQuestions(rules);
   try {
-    views = await Promise.all(rules.map((rule, i) => lookOnce(rule, i, boxes[i], signal)));
+    const done = await Promise.all(rules.map((rule, i) => lookOnce(rule, i, boxes[i], signal)));
+    signal.throwIfAborted();
+    views.splice(0, views.length, ...done);
   } catch (error) {
-    if (!signal.aborted) turn.abort(); // the other look is of no use either
+    if (signal.aborted) return; // another look has taken its place, whatever became of this one
+    turn.abort(); // the other look is of no use either
     throw error;
   }
   busy(false);
@@ -150,11 +136,15 @@ async function lookOnce(rule, i, box, signal) {
   signal.throwIfAborted();
   views[i] = { look };
   showLook(i);
-  const [, said] = await Promise.all([
-    showKnown(i, words, signal),
-    state.question ? answerInto(box, words, signal) : null,
-  ]);
+  const said = state.question ? await answerInto(box, words, signal) : null; // nobody waits for the other picture
+  await reconstruct(i, words, signal);
   return { look, known: knowns[i], said };
+}
+
+async function reconstruct(i, words, signal) {
+  const picture = await api.reconstruction(words, SIDE, signal);
+  signal.throwIfAborted();
+  await showKnown(i, picture);
 }
 
 async function answerInto(box, words, signal) {
@@ -172,94 +162,10 @@ function remember() {
   const { image, page: number, question } = state, { look, said } = views[0];
   const last = asked.at(-1), same = last && last.image === image && last.page === number && last.question === question;
   const entry = { image, page: number, question, fixation: look.fixations[0], line: said.line };
-  asked = [...(same ? asked.slice(0, -1) : asked), entry];
-  showHistory();
+  if (same) asked.pop();
+  asked.push(entry);
+  showHistory(askAgain);
   showFixations();
-}
-
-// ---- what is shown --------------------------------------------------------------------------------------------------
-
-function showQuestions(rules) {
-  const before = [...$("answers").children].map((box) => box.querySelector(".text")?.textContent ?? "");
-  const boxes = rules.map((rule, i) => {
-    const text = draw.element("p", { className: "text", textContent: state.question ? before[i] || "..." : "A free look." });
-    const sure = draw.element("p", { className: "sure faint", textContent: state.question || "Ask something about the page." });
-    return draw.element("div", { className: state.question ? "answer old" : "answer" }, text, sure);
-  });
-  $("answers").replaceChildren(...boxes);
-  return boxes;
-}
-
-function showLook(i) {
-  here.cell = -1;
-  draw.drawCells(maps[i], views[i].look);
-  showFixations();
-  const looks = views.filter(Boolean).map(({ look }) => look);
-  draw.drawLegend($("legend"), looks);
-  $("facts").textContent = looks.map(draw.facts).join("; ");
-  $("cell").textContent = "Point at a cell to see its level and relevance.";
-  $("free").hidden = state.x === null;
-  page.alt = `The page${state.question ? `, looked at for: ${state.question}` : ""}`;
-}
-
-async function showKnown(i, words, signal) {
-  const picture = await api.reconstruction(words, SIDE, signal);
-  signal.throwIfAborted();
-  await showPicture(knowns[i], picture);
-  knownFrame.querySelector(".empty").hidden = true;
-  knownFrame.querySelector(".stage").hidden = false;
-}
-
-// Where each question looked, numbered in the order of asking; the marks of now are moved.
-function showFixations() {
-  const look = views[0]?.look ?? views[1]?.look;
-  if (!look) return;
-  const mine = asked.map((entry, n) => ({ ...entry, n: n + 1 }))
-    .filter((entry) => entry.image === state.image && entry.page === state.page);
-  const last = mine.at(-1), current = last?.question === state.question ? last : null;
-  const past = mine.filter((entry) => entry !== current).slice(-TRAIL);
-  const marks = past.map(({ n, fixation: [x, y] }) => ({ key: `past ${n}`, x, y, text: String(n), kind: "past" }));
-  views.forEach((view, i) => view?.look.fixations.forEach(([x, y], n) => {
-    const text = n ? `.${n + 1}` : String(current?.n ?? (state.question ? asked.length + 1 : ""));
-    marks.push({ key: `now ${i} ${n}`, x, y, text: i ? "" : text, kind: i ? "other" : "" });
-  }));
-  draw.drawFixations(looked.querySelector(".fixations"), marks, look.image);
-}
-
-function showComparing(rules) {
-  const two = rules.length > 1;
-  document.body.classList.toggle("comparing", two);
-  $("swipe-field").hidden = !two;
-  for (const each of document.querySelectorAll(".divider, .stage > .second")) each.toggleAttribute("hidden", !two);
-  $("swipe-names").textContent = two ? `${rules[0]} left of it, ${rules[1]} right` : "";
-  views.length = Math.min(views.length, rules.length);
-}
-
-function showHistory() {
-  $("no-history").hidden = asked.length > 0;
-  $("history").replaceChildren(...asked.map((entry) => {
-    const again = draw.element("button", { type: "button", textContent: entry.question });
-    again.addEventListener("click", () => askAgain(entry));
-    return draw.element("li", {}, again, ` ${entry.line}`);
-  }));
-}
-
-function showSettings() {
-  for (const name of ["allocator", "relevance", "budget", "fovea", "question"]) $(name).value = state[name];
-  $("compare").checked = Boolean(state.second);
-  $("second-field").hidden = !state.second;
-  if (state.second) $("second").value = state.second;
-  $("budget-said").textContent = state.budget;
-  $("fovea-said").textContent = Number(state.fovea).toFixed(2);
-  $("fovea").disabled = state.allocator !== "foveated" && state.second !== "foveated";
-}
-
-function pointAt(map, cell) {
-  maps[here.map].querySelector(".here")?.classList.remove("here");
-  here = { map, cell };
-  if (cell < 0 || !views[map]) return;
-  maps[map].querySelector(`[data-cell="${cell}"]`)?.classList.add("here");
-  $("cell").textContent = draw.describe(views[map].look, cell);
 }
 
 // ---- what the user does ---------------------------------------------------------------------------------------------
@@ -272,14 +178,19 @@ function lookAt(x, y, { width, height }) {
 const askAgain = guarded(async ({ image, page: number, question }) => {
   $("question").value = question;
   const turned = image !== state.image || number !== state.page;
-  if (image !== state.image) pages = (await api.known(image)).pages;
+  if (image !== state.image) state.pages = (await api.known(image)).pages;
   Object.assign(state, { image, page: number, question, x: null, y: null });
   await (turned ? openPage() : run());
 });
 
 function onAsk(event) {
   event.preventDefault();
-  if (!pages) {
+  if (sending && !opening) {
+    early = $("question").value.trim();
+    say("The question waits for the page.");
+    return;
+  }
+  if (!state.pages) {
     complain("Choose a page first: drop a file, or load the example.");
     return;
   }
@@ -380,22 +291,23 @@ async function fillSelects() {
 }
 
 async function restore() {
-  state = fromHash(location.hash);
+  Object.assign(state, fromHash(location.hash), { pages: 0 });
   for (const name of ["allocator", "relevance", "second"]) { // a name that there is not: the usual one
     if (![...$(name).options].some(({ value }) => value === state[name])) state[name] = DEFAULTS[name];
   }
+  const typed = $("question").value;
   showSettings();
-  pages = 0;
+  $("question").value ||= typed; // before all this was there
   if (!state.image) return;
   try {
-    pages = (await api.known(state.image)).pages;
+    state.pages = (await api.known(state.image)).pages;
   } catch (error) {
     if (error.status !== 404) throw error;
     complain("The server has forgotten the page of this link. Choose the same file again: question and settings are kept.");
     return;
   }
-  $("file-name").textContent = pages > 1 ? `From a link, ${pages} pages` : "From a link";
-  state.page = Math.min(state.page, pages - 1);
+  $("file-name").textContent = state.pages > 1 ? `From a link, ${state.pages} pages` : "From a link";
+  state.page = Math.min(state.page, state.pages - 1);
   await openPage();
 }
 

@@ -4,10 +4,14 @@ import { picture } from "./api.js";
 import { element } from "./drawing.js";
 
 export async function showPicture(img, blob) {
-  const before = img.src;
-  img.src = URL.createObjectURL(blob);
+  const before = img.src, mine = URL.createObjectURL(blob);
+  img.src = mine;
   if (before) URL.revokeObjectURL(before);
-  await img.decode();
+  try {
+    await img.decode();
+  } catch (error) {
+    if (img.src === mine) throw error; // else another picture has taken its place
+  }
 }
 
 const thumbnails = new IntersectionObserver((seen) => {
