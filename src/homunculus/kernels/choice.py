@@ -1,11 +1,13 @@
 """When a Triton kernel runs in place of its torch twin."""
 
+import os
 from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
-_TRITON = find_spec("triton") is not None  # found, not imported: that takes long, and a CPU never needs it
+_WANTED = os.environ.get("HOMUNCULUS_KERNELS", "1") != "0"  # 0: torch alone, to compare with
+_TRITON = _WANTED and find_spec("triton") is not None  # found, not imported: that takes long, and a CPU never needs it
 
 
 def kernels_for(x: Tensor) -> bool:
