@@ -1,6 +1,9 @@
 """Cells out of the kernels: what torch cuts out of a whole pyramid, in every layout, from as little as they need."""
 
 import math
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -103,3 +106,37 @@ def test_patches_take_the_kernel_by_themselves():
     assert tokens.by_kernel(levels, there) is not None
     assert torch.equal(tokens.patches(levels, there).cpu(), expected)
     assert torch.equal(tokens.patches([level.clone() for level in levels], there).cpu(), expected)
+
+
+COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from homunculus.kernels import gather, mip
+
+TYPES = dict.fromkeys(("x", "out", "floats", "image", "rest"), "*u8") | {"mask": "*i1", "total": "i64"}
+TYPES |= dict.fromkeys(("table", "boxes", "levels", "sizes"), "*i64")
+TYPES |= dict.fromkeys(("red", "green", "blue", "dark", "grey", "light"), "fp32")
+MIP = {"held": 8, "raw": False, "wide": False, "base": 0, "room": 0, "down": 16}
+CELLS = {"cell": 32, "room": 32, "count": 7, "between": False, "merge": 0, "times": 1}
+CASES = [(mip._kernel, MIP, {}), (mip._kernel, MIP | {"raw": True, "room": 512}, {})]
+CASES += [(mip._kernel, MIP | {"wide": True}, {"floats": "*fp16"})]
+CASES += [(gather._kernel, CELLS | {"merge": 2, "times": 2}, {"out": "*bf16"})]
+CASES += [(gather._kernel, CELLS | {"between": True}, {"boxes": "*fp64", "levels": "*fp64"})]
+for kernel, constants, types in CASES:
+    types = TYPES | types | dict.fromkeys(constants, "constexpr")
+    signature = {name: types.get(name, "i32") for name in kernel.arg_names}
+    constants = {(kernel.arg_names.index(name),): value for name, value in constants.items()}
+    source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
+    triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 2})
+    print("made")
+"""
+
+
+def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
+    """The interpreter takes much that the compiler does not, and knows no instructions of the GPU's own."""
+    env = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    env["TRITON_CACHE_DIR"] = str(tmp_path)
+    run = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=env)
+    assert run.returncode == 0 and run.stdout.count("made") == 5, run.stderr

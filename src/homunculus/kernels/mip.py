@@ -365,7 +365,7 @@ def _launch(
             _kernel[(programs,)](
                 out if n else x, out, wide, table, images, planes, *cells, many,
                 held=triton.next_power_of_2(images), raw=odd and not n, wide=wide is not out, base=DEEP * n,
-                room=triton.next_power_of_2(many) if chosen else 0, down=down,
+                room=triton.next_power_of_2(many) if chosen else 0, down=down, num_warps=LANES.value // 32,
             )  # fmt: skip
 
 
