@@ -15,7 +15,7 @@ from homunculus.cells import CellTree
 from homunculus.errors import InputError
 from homunculus.fixation import peak
 from homunculus.reader import Encoder, Scout, load_encoder, load_scout, weights
-from homunculus.reader.scout import MOST, STRIDE, grid_of, over_tree, small_copy
+from homunculus.reader.scout import MAPS, MOST, STRIDE, grid_of, over_tree, small_copy
 from homunculus.relevance import Scene, query, relevance_of
 from small import scene_of, small_encoder
 
@@ -307,3 +307,12 @@ def test_relevances_without_a_question_load_no_scout(page, monkeypatch):
 
 def test_the_reader_has_four_public_names():
     assert sorted(reader.__all__) == ["Encoder", "Scout", "load_encoder", "load_reader", "load_scout"]
+
+
+def test_a_page_that_is_asked_about_without_end_remembers_the_last_questions(scout):
+    seen = Scene(torch.zeros(1, 3, 64, 64, dtype=torch.uint8), CellTree(64, 64))
+    page = scout.page(seen)
+    questions = [f"What is number {n}?" for n in range(MAPS + 9)]
+    found = scout.found(page, questions)
+    assert len(found) == len(questions) and list(page.maps) == questions[-MAPS:]
+    assert torch.allclose(scout.found(page, questions[:1]), found[:1], atol=1e-4)

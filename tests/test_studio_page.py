@@ -8,47 +8,22 @@ import pytest
 from homunculus import viz
 from studio import (
     ask,
-    chromium,
     file,
     noise,
-    opener,
     send,
     served,
     set_budget,
     settled,
     sheets,
-    small_reader,
     until,
     where,
 )
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page is tested with playwright, which is missing")
+pytest_plugins = "studio_page"  # reader, address, browser, opened
 expect = sync_api.expect
 PNG, PDF = file("page.png", noise()), file("pages.pdf", sheets("PDF"))
 WIDE = "Math.round(260 * (img => img.naturalWidth / img.naturalHeight)(document.querySelector('#looked .page')))"
-
-
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory):
-    return small_reader(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def address(reader):
-    with served(lambda: reader) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def opened(browser, address):
-    with opener(browser, address) as opened:
-        yield opened
 
 
 def drop(page, dropped):

@@ -11,35 +11,13 @@ from PIL import Image, ImageChops
 from homunculus import load_reader, viz
 from homunculus.studio.routes import PAGE
 from homunculus.studio.service import Settings
-from studio import ask, chromium, file, noise, opener, send, served, set_budget, settled, sheets, small_reader, where
+from studio import ask, file, noise, send, served, set_budget, settled, sheets, where
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page is tested with playwright, which is missing")
+pytest_plugins = "studio_page"  # reader, address, browser, opened
 expect = sync_api.expect
 ROOT = Path(__file__).parents[1]
 PNG, PDF = file("page.png", noise()), file("pages.pdf", sheets("PDF"))
-
-
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory):
-    return small_reader(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def address(reader):
-    with served(lambda: reader) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def opened(browser, address):
-    with opener(browser, address) as opened:
-        yield opened
 
 
 def test_a_link_restores_the_view_elsewhere(opened):

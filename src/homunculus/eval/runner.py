@@ -155,7 +155,7 @@ class Who:
         """Load him; `share` of the machine is his."""
         if self.device.startswith("cuda"):
             torch.set_float32_matmul_precision("high")
-            torch.cuda.set_per_process_memory_fraction(min(1.0, 2 * share))  # they do not all need most at once
+            torch.cuda.set_per_process_memory_fraction(share)  # what one keeps beyond it, another would miss
         elif share < 1:
             torch.set_num_threads(max(1, round((os.cpu_count() or 1) * share)))
         if self.model:

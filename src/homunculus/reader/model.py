@@ -117,7 +117,7 @@ class Reader:
         self.marks: dict[str, str] = {}  # hashes of the files that it was loaded from
         self.device = next(encoder.parameters()).device
         self.ends = set(language.encode(END))
-        self.spots: WeakKeyDictionary[Scene, dict[str, Tensor]] = WeakKeyDictionary()  # where to read, by question
+        self.points_of: WeakKeyDictionary[Scene, dict[str, Tensor]] = WeakKeyDictionary()  # where to read, by question
 
     @overload
     def ask(self, image: Source, question: str, **how: Any) -> Answer: ...
@@ -240,7 +240,7 @@ class Reader:
 
     def places(self, scene: Scene, questions: Sequence[str]) -> dict[str, Tensor]:
         """The same for questions about an image, [POINTS, 2] each; remembered as long as the image is."""
-        known = self.spots.setdefault(scene, {})
+        known = self.points_of.setdefault(scene, {})
         fresh = [question for question in dict.fromkeys(questions) if question not in known]
         if fresh:
             page = self.scout.page(scene)
