@@ -108,8 +108,10 @@ def test_a_wrong_head_is_refused(tight, lines):
 
 
 def test_what_is_no_http_or_breaks_off_harms_nobody(tight):
-    for request in (b"\x16\x03\x01\x02\0\x01", b"\0" * 500, b"GET\r\n\r\n", b"POST /v1/look HTTP/9.9\r\n\r\n"):
-        assert raw(tight, request, end=True)[:12] in (b"", b"HTTP/1.1 400", b"HTTP/1.1 505")
+    for request in (b"\x16\x03\x01\x02\0\x01", b"\0" * 500, b"GET\r\n\r\n"):
+        assert raw(tight, request, end=True)[:12] in (b"", b"HTTP/1.1 400")
+    said = raw(tight, b"POST /v1/look HTTP/9.9\r\n\r\n", end=True)[:12]
+    assert said in (b"", b"HTTP/1.1 400", b"HTTP/1.1 415", b"HTTP/1.1 505")  # some parsers take any version
     for path in PATHS:
         for length, part in (("Content-Length: 90", b"{"), ("Transfer-Encoding: chunked", b"zz\r\n")):
             broken = head(path, "Content-Type: application/json", length) + part
