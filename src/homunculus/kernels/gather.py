@@ -102,7 +102,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     start, begin, pitch = tl.zeros((), tl.int64), tl.zeros((), tl.int64), wide + 0
     for l in tl.static_range(1, count):
         tall, wide = (tall + 1) // 2, (wide + 1) // 2
-        padded = (wide + 3) // 4 * 4
+        padded = (wide + 7) // 8 * 8
         begin, pitch = tl.where(level == l, start, begin), tl.where(level == l, padded, pitch)
         start += 3 * tall.to(tl.int64) * padded
     tall, wide = (height + (1 << level) - 1) >> level, (width + (1 << level) - 1) >> level

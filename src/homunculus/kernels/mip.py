@@ -1,13 +1,12 @@
 """Levels of 8-bit images at memory speed: the Triton twin of `pyramid.gaussian` with its usual weights.
 
-One launch makes three levels: a program takes a piece of the third, makes the pieces of the first and second that it
-needs, a little of what lies around included, and reads them back while they are in its cache. So an image is read
-once. A lane takes eight pixels and makes four of the next level; sums of 16 bits go two in a number.
+One launch makes three levels. A program is one warp that goes down a strip of an image: a lane takes eight pixels of
+each row, keeps four of the first level, two of the second and one of the third, and asks the lanes beside it for the
+pixels between them. So an image is read once and nothing is read back; sums of 16 bits go two in a number.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -17,168 +16,37 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from homunculus.kernels.lanes import (
+    LANES,
+    bordered,
+    bytes_of,
+    down_four,
+    first_of,
+    four_of,
+    keep,
+    pitch_of,
+    row_of,
+    two_of,
+    which_of,
+)  # fmt: skip
+
 DEEP = 3  # levels of a launch
-LANES = tl.constexpr(64)  # of a program: each makes four pixels of the first of these levels, in a row
-COLUMNS = tl.constexpr(56)  # pixels of the last that this suffices for
-DOWN = 16  # rows of the last, fewer for small images
-BYTES = tl.constexpr(0x00FF00FF)
+COLUMNS = tl.constexpr(30)  # pixels of the third level that a program keeps: the outer lanes are there for the inner
+DOWN = 16  # rows of the third level that one makes where there are many times more of them than run at once
+WARPS = 24  # that a multiprocessor has registers for
+TILES, CELLS = tl.constexpr(32), tl.constexpr(64)  # that are compared at once
 FIELDS = tl.constexpr(6)  # of an image in the table: height, width, its place and pitch, its levels, its programs
-PLAIN = tl.constexpr(os.environ.get("TRITON_INTERPRET", "0") != "0")  # the interpreter knows no instructions
-ACROSS = tl.constexpr(
-    """
-    { .reg .u32 a, b, c, d;
-      prmt.b32 a, $4, $2, 0x6540;  prmt.b32 b, $2, $3, 0x4321;
-      prmt.b32 c, $2, $3, 0x6543;  prmt.b32 d, $3, $5, 0x4321;
-      dp4a.u32.u32 a, a, 0x01030301, 0;  dp4a.u32.u32 b, b, 0x01030301, 0;
-      dp4a.u32.u32 c, c, 0x01030301, 0;  dp4a.u32.u32 d, d, 0x01030301, 0;
-      mad.lo.u32 $0, b, 65536, a;  mad.lo.u32 $1, d, 65536, c; }
-    """
-)
+
+# ---- the kernels --------------------------------------------------------------------------------------------------
 
 
-# ---- the kernel ---------------------------------------------------------------------------------------------------
-
-
-@triton.jit
-def _weighed(low, high, before, after):  # type: ignore[no-untyped-def]
-    """Four pixels from eight, `low` and `high`, and the two beside them: eight times the mean, two in a number each."""
-    if PLAIN:
-        even, odd = low & BYTES, (low >> 8) & BYTES
-        first = 3 * (even + odd) + ((odd << 16) | before) + ((even >> 16) | ((high & 255) << 16))
-        even, odd = high & BYTES, (high >> 8) & BYTES
-        second = 3 * (even + odd) + ((odd << 16) | (low >> 24)) + ((even >> 16) | (after << 16))
-        return first, second
-    else:  # noqa: RET505
-        return tl.inline_asm_elementwise(
-            ACROSS, "=r,=r,r,r,r,r", [low, high, before, after], (tl.uint32, tl.uint32), is_pure=True, pack=1
-        )
-
-
-@triton.jit
-def _filled(word, x, w, final):  # type: ignore[no-untyped-def]
-    """Four pixels from x on, of which those beyond the row are `final`, its last pixel in all bytes."""
-    missing = x + 4 - w
-    off = (8 * tl.minimum(tl.maximum(missing, 0), 3)).to(tl.uint32)
-    ends = ((word << off) >> off) | (final << ((32 - off) & 31))
-    return tl.where(missing > 3, final, tl.where(missing > 0, ends, word))
-
-
-@triton.jit
-def _across(plane, y, h, w, pitch, q, raw: tl.constexpr, edge: tl.constexpr):  # type: ignore[no-untyped-def]
-    """A row, held inside the plane, weighed from left to right at lanes q."""
-    begin = tl.minimum(tl.maximum(y, 0), h - 1) * pitch  # in bytes
-    line = plane + begin
-    skew = (line.to(tl.int64, bitcast=True) & 3).to(tl.int32) if raw else 0  # rows may begin between words
-    words, last = (line - skew).to(tl.pointer_type(tl.uint32), bitcast=True), (skew + w - 1) // 4
-    at = tl.maximum(tl.minimum(2 * q, last), 0) if edge else 2 * q
-    low, high = tl.load(words + at), tl.load(words + (tl.minimum(at + 1, last) if edge else at + 1))
-    if raw:
-        more, off = tl.load(words + tl.minimum(at + 2, last)), tl.cast(8 * skew, tl.uint32)
-        low = tl.where(off > 0, (low >> off) | (high << ((32 - off) & 31)), low)
-        high = tl.where(off > 0, (high >> off) | (more << ((32 - off) & 31)), high)
-    before, after = 8 * q - 1, 8 * q + 8
-    if edge:
-        before, after = tl.minimum(tl.maximum(before, 0), w - 1), tl.maximum(tl.minimum(after, w - 1), 0)
-        final = tl.load(line + (w - 1)).to(tl.uint32) * 0x01010101 + tl.zeros_like(low)
-        low, high = _filled(low, 8 * q, w, final), _filled(high, 8 * q + 4, w, final)
-    return _weighed(low, high, tl.load(line + before).to(tl.uint32), tl.load(line + after).to(tl.uint32))
-
-
-@triton.jit
-def _pitch(w):  # type: ignore[no-untyped-def]
-    """Bytes from row to row of a level: rows begin at words."""
-    return (w + 3) // 4 * 4
-
-
-@triton.jit
-def _rounded(above, here, below, last):  # type: ignore[no-untyped-def]
-    """Two pixels from sums of four rows, rounded half up."""
-    return ((above + 3 * (here + below) + last + 0x00200020) >> 6) & BYTES
-
-
-@triton.jit
-def _level(  # type: ignore[no-untyped-def]
-    plane, h, w, pitch, out, floats, H, W, top, left, until, rows: tl.constexpr, lanes: tl.constexpr,
-    raw: tl.constexpr, edge: tl.constexpr, wide: tl.constexpr,
-):  # fmt: skip
-    """The piece of a level, in as many strips of rows as there are lanes for; each row takes two more of the plane."""
-    strips: tl.constexpr = LANES // lanes
-    each: tl.constexpr = (rows + strips - 1) // strips
-    q = left + tl.arange(0, lanes)[None] + tl.zeros((strips, 1), tl.int32)
-    y = top + each * tl.arange(0, strips)[:, None] + tl.zeros((1, lanes), tl.int32)
-    above, beside_above = _across(plane, 2 * y - 1, h, w, pitch, q, raw, edge)
-    here, beside_here = _across(plane, 2 * y, h, w, pitch, q, raw, edge)
-    there = (q >= 0) & (q < until) & (4 * q < W)
-    to = out.to(tl.pointer_type(tl.uint32), bitcast=True)
-    for _ in range(each):
-        below, beside_below = _across(plane, 2 * y + 1, h, w, pitch, q, raw, edge)
-        last, beside_last = _across(plane, 2 * y + 2, h, w, pitch, q, raw, edge)
-        one, two = _rounded(above, here, below, last), _rounded(beside_above, beside_here, beside_below, beside_last)
-        keep, at = there & (y >= 0) & (y < H), y * _pitch(W) + 4 * q
-        packed = ((one | (one >> 8)) & 0xFFFF) | (((two << 8) | (two << 16)) & 0xFFFF0000)
-        tl.store(to + at // 4, packed, mask=keep)
-        if wide:
-            kind: tl.constexpr = floats.dtype.element_ty
-            tl.store(floats + at, (one & 255).to(tl.int32).to(kind), mask=keep)
-            tl.store(floats + at + 1, (one >> 16).to(tl.int32).to(kind), mask=keep)
-            tl.store(floats + at + 2, (two & 255).to(tl.int32).to(kind), mask=keep)
-            tl.store(floats + at + 3, (two >> 16).to(tl.int32).to(kind), mask=keep)
-        above, beside_above, here, beside_here = below, beside_below, last, beside_last
-        y += 1
-
-
-@triton.jit
-def _piece(  # type: ignore[no-untyped-def]
-    plane, h, w, pitch, out, floats, one, two, three, top, left, down: tl.constexpr, raw: tl.constexpr,
-    edge: tl.constexpr, wide: tl.constexpr,
-):  # fmt: skip
-    """Three levels, each from the one before, which the program made itself as far as it needs it."""
-    h1, w1 = (h + 1) // 2, (w + 1) // 2
-    h2, w2 = (h1 + 1) // 2, (w1 + 1) // 2
-    h3, w3 = (h2 + 1) // 2, (w2 + 1) // 2
-    to, more = out + one, floats + one
-    _level(
-        plane, h, w, pitch, to, more, h1, w1, 4 * top - 3, left - 3, left + 59, 4 * down + 6, LANES, raw, edge, wide
-    )  # fmt: skip
-    tl.debug_barrier()
-    plane, to, more = to, out + two, floats + two
-    _level(
-        plane, h1, w1, _pitch(w1), to, more, h2, w2, 2 * top - 1, left // 2 - 1, left // 2 + 29, 2 * down + 2,
-        LANES // 2, False, edge, wide,
-    )  # fmt: skip
-    tl.debug_barrier()
-    plane, to, more = to, out + three, floats + three
-    _level(
-        plane, h2, w2, _pitch(w2), to, more, h3, w3, top, left // 4, left // 4 + 14, down, LANES // 4, False, edge, wide
-    )  # fmt: skip
-
-
-@triton.jit
-def _needed(boxes, levels, mask, b, many, left, top, down, base: tl.constexpr, room: tl.constexpr):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Whether any chosen cell needs the piece of level base + 3 that begins at (left, top)."""
-    k = tl.arange(0, room)
-    row = b * many + k
-    there = (k < many) & (tl.load(mask + row, mask=k < many, other=0) != 0)
-    level = tl.load(levels + row, mask=there, other=0).to(tl.int32)
-    third: tl.constexpr = base + 3
-    around = (1 << tl.maximum(level - third, 0)) - 1  # pixels of that level that coarser ones weigh in
-    box, more = boxes + 4 * row, (4 << level) if boxes.dtype.element_ty.is_floating() else 0  # between pixels
-    x0, y0 = tl.load(box, mask=there, other=0), tl.load(box + 1, mask=there, other=0)
-    x1, y1 = tl.load(box + 2, mask=there, other=1), tl.load(box + 3, mask=there, other=1)
-    x0, y0 = (x0.to(tl.int32) - more) >> third, (y0.to(tl.int32) - more) >> third
-    x1, y1 = (x1.to(tl.int32) + more) >> third, (y1.to(tl.int32) + more) >> third
-    met = (x0 - around < left + COLUMNS) & (x1 + around >= left) & (y0 - around < top + down) & (y1 + around >= top)
-    return tl.max((there & (level > base) & met).to(tl.int32), 0)
-
-
-@triton.jit(do_not_specialize=["images", "planes", "many"])  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["images", "planes", "down", "tiles", "first"])  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
-    x, out, floats, table, images, planes, boxes, levels, mask, many,
-    held: tl.constexpr, raw: tl.constexpr, wide: tl.constexpr, base: tl.constexpr, room: tl.constexpr,
-    down: tl.constexpr,
+    x, out, floats, table, images, planes, down, need, tiles, first,
+    room: tl.constexpr, raw: tl.constexpr, wide: tl.constexpr, some: tl.constexpr,
 ):  # fmt: skip
-    """One program makes COLUMNS x `down` pixels of the third level of a plane, and what these take of the other two."""
-    entry, spot = tl.arange(0, held), tl.program_id(0)
+    """One program makes COLUMNS x `down` pixels of the third level of a plane, and the other two levels above them."""
+    entry, spot = tl.arange(0, room), tl.program_id(0)
     starts = tl.load(table + entry * FIELDS + 5, mask=entry < images, other=1 << 62)
     b = tl.sum((starts <= spot).to(tl.int32), 0) - 1
     row = table + b * FIELDS
@@ -191,18 +59,109 @@ def _kernel(  # type: ignore[no-untyped-def]
     across, below = tl.cdiv(w3, COLUMNS), tl.cdiv(h3, down)
     plane = (spot // across // below).to(tl.int64)
     top, left = spot // across % below * down, spot % across * COLUMNS
-    if room > 0:  # noqa: SIM102
-        if _needed(boxes, levels, mask, b, many, left, top, down, base, room) == 0:
+    one, two, three = True, True, True
+    if some:
+        flags = tl.load(need + b.to(tl.int64) * tiles + first + spot % (across * below))
+        if flags == 0:
             return
-    read = x + (source + plane * h * pitch)
-    one = begin + plane * h1 * _pitch(w1)
-    begin += planes.to(tl.int64) * h1 * _pitch(w1)
-    two = begin + plane * h2 * _pitch(w2)
-    three = begin + planes.to(tl.int64) * h2 * _pitch(w2) + plane * h3 * _pitch(w3)
-    if (left > 0) & (8 * left + 8 * LANES <= w):  # nothing of the piece lies at the left or right border
-        _piece(read, h, w, pitch, out, floats, one, two, three, top, left, down, raw, False, wide)
-    else:
-        _piece(read, h, w, pitch, out, floats, one, two, three, top, left, down, raw, True, wide)
+        one, two, three = (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0
+
+    x += source + plane * h * pitch
+    p1, p2, p3 = pitch_of(w1), pitch_of(w2), pitch_of(w3)
+    to1 = begin + (plane * h1 + 4 * top) * p1
+    begin += planes.to(tl.int64) * h1 * p1
+    to2 = begin + (plane * h2 + 2 * top) * p2
+    to3 = begin + planes.to(tl.int64) * h2 * p2 + (plane * h3 + top) * p3
+
+    lane = tl.arange(0, LANES)
+    q = left - 1 + lane
+    ours, start = (lane > 0) & (lane <= COLUMNS), tl.where(q > 0, 0, 1)  # at the left border a row begins twice
+    at = tl.minimum(tl.maximum(q, 0), (w - 1) // 8)
+    m = tl.maximum(tl.minimum(w - 8 * q - 1, 8), 0)  # the last pixel that there is, of those a lane asks for
+    k0 = which_of(3 + start, 4, 4 + tl.minimum(m, 1), 4 + tl.minimum(m, 2))
+    k1 = which_of(tl.minimum(m, 1), tl.minimum(m, 2), tl.minimum(m, 3), tl.minimum(m, 4))
+    k2 = which_of(tl.minimum(m, 3), tl.minimum(m, 4), tl.minimum(m, 5), tl.minimum(m, 6))
+    m = tl.maximum(m - 4, 0)
+    k3 = which_of(tl.minimum(m, 1), tl.minimum(m, 2), tl.minimum(m, 3), m)
+    m = tl.maximum(tl.minimum(w1 - 4 * q - 1, 4), 0)
+    k4 = which_of(3 + start, 4, 4 + tl.minimum(m, 1), 4 + tl.minimum(m, 2))
+    k5 = which_of(tl.minimum(m, 1), tl.minimum(m, 2), tl.minimum(m, 3), m)
+    m = tl.maximum(tl.minimum(w2 - 2 * q - 1, 2), 0)
+    k6 = which_of(1 + 3 * start, 4, 5, 6)
+    k7 = which_of(0, tl.minimum(m, 1), tl.where(m > 1, 4, m), 0)
+
+    x += 8 * (tl.zeros_like(at) if raw else at)
+    at1, at2, at3 = to1 + 4 * q, to2 + 2 * q, to3 + q
+    ours1, ours2, ours3 = ours & (4 * q < w1) & one, ours & (2 * q < w2) & two, ours & (q < w3) & three
+    down = tl.minimum(down, h3 - top)
+    end1, end2 = tl.minimum(4 * down, h1 - 4 * top), tl.minimum(2 * down, h2 - 2 * top)
+
+    nothing, bottom = tl.zeros((LANES,), tl.uint32), tl.minimum(h - 1, 8 * (top + down) + 6)
+    above, above_, here, here_ = nothing, nothing, nothing, nothing  # of the rows before, weighed from left to right
+    above1, here1, above2, here2 = nothing, nothing, nothing, nothing
+    y = 8 * top - 9 + tl.zeros_like(lane)
+    r0, r1 = row_of(x, y, bottom, w, pitch, at, raw), row_of(x, y + 1, bottom, w, pitch, at, raw)
+    r2, r3 = row_of(x, y + 2, bottom, w, pitch, at, raw), row_of(x, y + 3, bottom, w, pitch, at, raw)
+    r4, r5 = row_of(x, y + 4, bottom, w, pitch, at, raw), row_of(x, y + 5, bottom, w, pitch, at, raw)
+    r6, r7 = row_of(x, y + 6, bottom, w, pitch, at, raw), row_of(x, y + 7, bottom, w, pitch, at, raw)
+    for t in range(-2, down):  # makes row t of the third level from `top`, 2t + 1 and 2t + 2 of the second, and so on
+        y = 8 * (top + t) + 15 + tl.zeros_like(lane)
+        word, above, above_, here, here_ = first_of(r0, r1, above, above_, here, here_, k0, k1, k2, k3)
+        r0, r1 = row_of(x, y, bottom, w, pitch, at, raw), row_of(x, y + 1, bottom, w, pitch, at, raw)
+        keep(out + at1, floats + at1, 4 * t + 3, p1, word, ours1, end1, 4, not wide, wide)
+        below1 = four_of(word, k4, k5)
+        word, above, above_, here, here_ = first_of(r2, r3, above, above_, here, here_, k0, k1, k2, k3)
+        r2, r3 = row_of(x, y + 2, bottom, w, pitch, at, raw), row_of(x, y + 3, bottom, w, pitch, at, raw)
+        keep(out + at1, floats + at1, 4 * t + 4, p1, word, ours1, end1, 4, not wide, wide)
+        below1, last1 = bordered(here1, below1, four_of(word, k4, k5), 4 * (top + t) + 3, h1)
+        pair = bytes_of(down_four(above1, here1, below1, last1), nothing, 0x4431)
+        above1, here1 = below1, last1
+        keep(out + at2, floats + at2, 2 * t + 1, p2, pair, ours2, end2, 2, not wide, wide)
+        below2 = two_of(pair, k6, k7)
+
+        word, above, above_, here, here_ = first_of(r4, r5, above, above_, here, here_, k0, k1, k2, k3)
+        r4, r5 = row_of(x, y + 4, bottom, w, pitch, at, raw), row_of(x, y + 5, bottom, w, pitch, at, raw)
+        keep(out + at1, floats + at1, 4 * t + 5, p1, word, ours1, end1, 4, not wide, wide)
+        below1 = four_of(word, k4, k5)
+        word, above, above_, here, here_ = first_of(r6, r7, above, above_, here, here_, k0, k1, k2, k3)
+        r6, r7 = row_of(x, y + 6, bottom, w, pitch, at, raw), row_of(x, y + 7, bottom, w, pitch, at, raw)
+        keep(out + at1, floats + at1, 4 * t + 6, p1, word, ours1, end1, 4, not wide, wide)
+        below1, last1 = bordered(here1, below1, four_of(word, k4, k5), 4 * (top + t) + 5, h1)
+        pair = bytes_of(down_four(above1, here1, below1, last1), nothing, 0x4431)
+        above1, here1 = below1, last1
+        keep(out + at2, floats + at2, 2 * t + 2, p2, pair, ours2, end2, 2, not wide, wide)
+
+        below2, last2 = bordered(here2, below2, two_of(pair, k6, k7), 2 * (top + t) + 1, h2)
+        pixel = (down_four(above2, here2, below2, last2) >> 8) & 255
+        above2, here2 = below2, last2
+        keep(out + at3, floats + at3, t, p3, pixel, ours3, down, 1, True, wide)
+
+
+@triton.jit(do_not_specialize=["many", "tiles"])  # type: ignore[untyped-decorator]
+def _mark(boxes, levels, mask, blocks, need, many, tiles):  # type: ignore[no-untyped-def]
+    """Which of its three levels each program has to write for chosen cells, one bit each."""
+    b, block = tl.program_id(0), blocks + 6 * tl.program_id(1)
+    base, down, across = tl.load(block), tl.load(block + 1), tl.load(block + 2)
+    begin, count, third = tl.load(block + 3), tl.load(block + 4), base + 3
+    tile = begin + tl.arange(0, TILES)
+    left, top = (tile % across * COLUMNS)[:, None], (tile // across * down)[:, None]
+    flags = tl.zeros((TILES,), tl.int32)
+    for start in range(0, many, CELLS):
+        k = start + tl.arange(0, CELLS)
+        row = b * many + k
+        there = (k < many) & (tl.load(mask + row, mask=k < many, other=0) != 0)
+        level = tl.load(levels + row, mask=there, other=0).to(tl.int32)
+        around = (1 << tl.maximum(level - third, 0)) - 1  # pixels of that level that coarser ones weigh in
+        box, more = boxes + 4 * row, (4 << level) if boxes.dtype.element_ty.is_floating() else 0  # between pixels
+        x0, y0 = tl.load(box, mask=there, other=0), tl.load(box + 1, mask=there, other=0)
+        x1, y1 = tl.load(box + 2, mask=there, other=1), tl.load(box + 3, mask=there, other=1)
+        x0, y0 = ((x0.to(tl.int32) - more) >> third) - around, ((y0.to(tl.int32) - more) >> third) - around
+        x1, y1 = ((x1.to(tl.int32) + more) >> third) + around, ((y1.to(tl.int32) + more) >> third) + around
+        met = (x0[None] < left + COLUMNS) & (x1[None] >= left) & (y0[None] < top + down) & (y1[None] >= top)
+        bit = tl.where(level > base, 1 << tl.minimum(level - base - 1, 2), 0) * there.to(tl.int32)
+        for one in tl.static_range(3):
+            flags |= tl.max((met & (bit == 1 << one)[None]).to(tl.int32), 1) << one
+    tl.store(need + b.to(tl.int64) * tiles + tl.load(block + 5) + tile, flags.to(tl.uint8), mask=tile < count)
 
 
 # ---- where levels lie ---------------------------------------------------------------------------------------------
@@ -222,7 +181,7 @@ def places(height: int, width: int, planes: int, count: int) -> tuple[list[Place
     found, start = [], 0
     for _ in range(-(-count // DEEP) * DEEP):
         height, width = -(-height // 2), -(-width // 2)
-        pitch = -(-width // 4) * 4
+        pitch = -(-width // 8) * 8
         found.append(Place(height, width, pitch, start))
         start += planes * height * pitch
     return found, start
@@ -237,49 +196,61 @@ class Chosen(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """The table of images, and how many programs make so many rows each of the third level."""
+    """The table of images, how many programs there are, and how many rows of the third level each makes."""
 
     table: Tensor
     programs: int
     down: int
+    first: int = 0  # where marks of an image's programs begin
 
 
-def _pieces(place: Place, planes: int, down: int) -> int:
-    """Programs that make a level and the two before it."""
-    return planes * triton.cdiv(place.width, COLUMNS.value) * triton.cdiv(place.height, down)
+def _tiles(place: Place, down: int) -> int:
+    """Programs that make a level of a plane and the two before it."""
+    return triton.cdiv(place.width, COLUMNS.value) * triton.cdiv(place.height, down)
 
 
-def _down(thirds: Sequence[Place]) -> int:
-    return min(DOWN, triton.next_power_of_2(max(place.height for place in thirds)))
+def _down_each(thirds: Sequence[Place], planes: int, device: torch.device) -> int:
+    """How many rows of these levels a program makes: all programs run at once, unless there is far more to do."""
+    slots = WARPS * torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 8
+    columns = planes * sum(triton.cdiv(place.width, COLUMNS.value) for place in thirds)
+    tallest = max(place.height for place in thirds)
+    return triton.cdiv(tallest, min(tallest, slots // columns)) if slots // columns > 3 else min(tallest, DOWN)
 
 
 @cache  # small, and graphs that were captured read them
-def _launches(images: int, planes: int, height: int, width: int, count: int, device: Any) -> list[Launch]:
-    """What it takes for equal images."""
+def _launches(
+    images: int, planes: int, height: int, width: int, count: int, device: Any
+) -> tuple[list[Launch], Tensor, int]:
+    """What it takes for equal images, and which programs `_mark` looks at together, of how many."""
     level, total = places(height, width, planes, count)
-    found = []
+    found, blocks, marks = list[Launch](), list[list[int]](), 0
     for first in range(0, len(level), DEEP):
         source = level[first - 1] if first else Place(height, width, width, 0)
-        whole, down = total if first else planes * height * width, _down(level[first + 2 : first + 3])
-        pieces = _pieces(level[first + 2], planes, down)
+        whole, third = total if first else planes * height * width, level[first + 2]
+        down = _down_each([third] * images, planes, device)
+        tiles, across = _tiles(third, down), triton.cdiv(third.width, COLUMNS.value)
         height_, width_, pitch, start = source
         begin = level[first].start
-        rows = [[height_, width_, start + b * whole, pitch, begin + b * total, b * pieces] for b in range(images)]
-        found.append(Launch(torch.tensor(rows, device=device), images * pieces, down))
-    return found
+        rows = [
+            [height_, width_, start + b * whole, pitch, begin + b * total, b * planes * tiles] for b in range(images)
+        ]
+        found.append(Launch(torch.tensor(rows, device=device), images * planes * tiles, down, marks))
+        blocks += [[first, down, across, begin, tiles, marks] for begin in range(0, tiles, TILES.value)]
+        marks += tiles
+    return found, torch.tensor(blocks, dtype=torch.int32, device=device), marks
 
 
 # ---- calls --------------------------------------------------------------------------------------------------------
 
 
 def build(x: Tensor, count: int, dtype: torch.dtype = torch.uint8, chosen: Chosen | None = None) -> list[Tensor]:
-    """`count` levels of uint8 [..., H, W] below the image itself: [..., h, w] each, rows begin at words.
+    """`count` levels of uint8 [..., H, W] below the image itself: [..., h, w] each, in rows of whole eights.
 
     Floats have the values of the 8-bit levels. With `chosen`, for [B, C, H, W], only what those cells need is made: the
     rest of the levels is left as the memory was.
     """
     x = x.contiguous()
-    x = x.clone() if x.data_ptr() % 4 else x
+    x = x.clone() if x.data_ptr() % 8 else x
     *outer, height, width = x.shape
     planes = outer[-1] if outer else 1
     images = x.numel() // max(1, planes * height * width)
@@ -287,8 +258,15 @@ def build(x: Tensor, count: int, dtype: torch.dtype = torch.uint8, chosen: Chose
     out = torch.empty(images, total, dtype=torch.uint8, device=x.device)
     wide = torch.empty_like(out, dtype=dtype) if dtype != torch.uint8 else out
     if x.numel() and count:
-        launches = _launches(images, planes, height, width, count, x.device)
-        _launch(x, out, wide, launches, images, planes, width % 4 > 0, chosen)
+        launches, blocks, marks = _launches(images, planes, height, width, count, x.device)
+        need = None
+        if chosen:
+            need = torch.empty(images, marks, dtype=torch.uint8, device=x.device)
+            with torch.cuda.device_of(x):
+                _mark[(images, len(blocks))](
+                    *(part.contiguous() for part in chosen), blocks, need, chosen.mask.shape[1], marks, num_warps=4
+                )
+        _launch(x, out, wide, launches, images, planes, width % 8 > 0, need)
     return [_view(wide, place, outer) for place in level[:count]]
 
 
@@ -320,7 +298,7 @@ def halve(x: Tensor) -> Tensor:
 def build_each(images: Sequence[Tensor], counts: Sequence[int]) -> list[list[Tensor]]:
     """`build` for images [C, H, W] of different sizes in the same few launches."""
     images = [image.contiguous() for image in images]
-    images = [image.clone() if image.data_ptr() % 4 else image for image in images]
+    images = [image.clone() if image.data_ptr() % 8 else image for image in images]
     planes, device, most = len(images[0]), images[0].device, max(counts)
     level = [places(image.shape[1], image.shape[2], planes, most) for image in images]
     starts = [0]
@@ -329,17 +307,18 @@ def build_each(images: Sequence[Tensor], counts: Sequence[int]) -> list[list[Ten
     out, begin = torch.empty(starts[-1], dtype=torch.uint8, device=device), images[0].data_ptr()
     launches = []
     for first in range(0, len(level[0][0]), DEEP):
-        rows, programs, down = list[list[int]](), 0, _down([listed[first + 2] for listed, _ in level])
+        rows, programs = list[list[int]](), 0
+        down = _down_each([listed[first + 2] for listed, _ in level], planes, device)
         for image, (listed, _), start in zip(images, level, starts, strict=False):
             height, width = image.shape[1:]
             raw = Place(height, width, width, image.data_ptr() - begin - start)
             source = listed[first - 1] if first else raw
             rows.append([source.height, source.width, source.start + start, source.pitch])
             rows[-1] += [listed[first].start + start, programs]
-            programs += _pieces(listed[first + 2], planes, down)
+            programs += planes * _tiles(listed[first + 2], down)
         launches.append(Launch(torch.tensor(rows, device=device), programs, down))
     if out.numel():
-        odd = any(image.shape[2] % 4 for image in images)
+        odd = any(image.shape[2] % 8 for image in images)
         _launch(images[0], out, out, launches, len(images), planes, odd)
     parts = zip(images, level, starts, counts, strict=False)
     return [
@@ -356,16 +335,14 @@ def _launch(
     images: int,
     planes: int,
     odd: bool,
-    chosen: Chosen | None = None,
+    need: Tensor | None = None,
 ) -> None:
-    cells = chosen or Chosen(out, out, out)
-    many = cells.mask.shape[1] if chosen else 0
     with torch.cuda.device_of(x):
-        for n, (table, programs, down) in enumerate(launches):
+        for n, (table, programs, down, first) in enumerate(launches):
             _kernel[(programs,)](
-                out if n else x, out, wide, table, images, planes, *cells, many,
-                held=triton.next_power_of_2(images), raw=odd and not n, wide=wide is not out, base=DEEP * n,
-                room=triton.next_power_of_2(many) if chosen else 0, down=down, num_warps=LANES.value // 32,
+                out if n else x, out, wide, table, images, planes, down, out if need is None else need,
+                0 if need is None else need.shape[1], first, room=triton.next_power_of_2(images),
+                raw=odd and not n, wide=wide is not out, some=need is not None, num_warps=1,
             )  # fmt: skip
 
 
