@@ -1,7 +1,7 @@
 """The kernels against what one would use without them, in one run on one GPU.
 
 python benchmarks/kernels.py                       # writes results/kernels_<device>.json
-python benchmarks/kernels.py --parts mip,cut       # some of it: copy, mip, gather, cut, graph, sizes
+python benchmarks/kernels.py --parts mip,cut       # some of it: mip, gather, cut, graph, sizes, texture
 
 Milliseconds are medians of captured graphs where a way can be captured, and of plain calls otherwise (`captured` says
 which), between events of the device. Bandwidths count bytes that must be read and written once, as a share of what a
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -30,7 +31,7 @@ from homunculus.files import replacing
 
 ROOT = Path(__file__).parents[1]
 BATCH, SIDE, LEVELS, TOKENS = 8, 2048, 7, 273
-PARTS = ("copy", "mip", "gather", "cut", "graph", "sizes")
+PARTS = ("mip", "gather", "cut", "graph", "sizes", "texture")
 MEAN, DEVIATION = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
 
 
@@ -263,6 +264,33 @@ def size_rows(side: int) -> list[dict]:
     return [{"way": name, "megapixels": side * side / 1e6} | timed(call) for name, call in ways.items()]
 
 
+def texture_part() -> list[dict]:
+    """What the texture units' arithmetic does to pixels, against `pyramid.gaussian` and `tokens.patches`."""
+    from homunculus.kernels import texture
+
+    page = hm.image.load(ROOT / "examples" / "invoice.png")[None].cuda()
+    rows = []
+    for name, x in (("a page", page), ("noise", images(1, 1024, 1024))):
+        tree = hm.CellTree(*x.shape[2:]).to("cuda")
+        levels = pyramid.gaussian(x, tree.levels)
+        units = texture.Mipmap(1, *x.shape[2:], tree.levels).fill(x)
+        for l in range(1, tree.levels):
+            rows.append({"of": name, "what": f"level {l}"} | apart(units.level(l), levels[l]))
+        for rule in ("foveated", "uniform"):
+            chosen = hm.allocate(rule, tree, torch.rand(1, tree.size, device="cuda"), 150)
+            parts = (chosen.boxes, chosen.levels, 32, chosen.sizes, chosen.mask)
+            expected = tokens.patches(levels, chosen)
+            rows.append({"of": name, "what": f"cells of {rule}"} | apart(texture.sample(units, *parts), expected))
+    return rows
+
+
+def apart(found: Tensor, expected: Tensor) -> dict:
+    error = (found.double() - expected.double()).abs()
+    square = float(error.square().mean())
+    decibels = 10 * math.log10(255**2 / square) if square else None
+    return {"most": int(error.max()), "same": float((error == 0).double().mean()), "PSNR dB": decibels}
+
+
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=lambda t: t.split(","), default=list(PARTS))
@@ -272,7 +300,7 @@ def main(words: list[str] | None = None) -> None:
     found: dict[str, object] = {"machine": machine("cuda"), "copy GB/s": speed / 1e9}
     print(f"copy: {speed / 1e9:.0f} GB/s")
     parts = {"mip": lambda: mip_part(speed), "gather": gather_part, "cut": cut_part, "graph": graph_part}
-    parts |= {"sizes": size_part}
+    parts |= {"sizes": size_part, "texture": texture_part}
     for name in args.parts:
         if name in parts:
             try:

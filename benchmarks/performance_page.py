@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -40,7 +41,7 @@ ever made.
 | image | seconds | ns a pixel | peak memory of the process, MiB |
 |---|---|---|---|
 {looks}
-{vlm}{peers}"""
+{vlm}{kernels}{peers}"""
 VLM = """
 ## The first token of a VLM
 
@@ -67,6 +68,46 @@ is there. All of them begin when the vision tower has seen every token; `foveate
 
 | method | {heads} |
 |---|{lines}
+{rows}
+"""
+KERNELS = """
+## From pixels to patches on a GPU
+
+`python benchmarks/kernels.py` (writes `results/kernels_h200.json`): medians between events of the device, as captured
+graphs where that is possible; {where}.
+A plain copy reaches {copy:.0f} GB/s here, read and written; "share" is what a way reaches of it, counting every byte
+that must be read or written once. [Kernels](kernels.md) says what they are.
+
+All levels of 8 images of 2048 x 2048, 8-bit RGB on the GPU:
+
+| way | ms | share of copy | mip is faster |
+|---|---|---|---|
+{mip}
+
+273 cells of 32 x 32 out of an image. "Touched only" begins with the image and makes of its levels what these cells
+need; "times reading" compares with reading the pixels under the cells once.
+
+| batch | image | way | ms | times reading |
+|---|---|---|---|---|
+{gather}
+
+The cut: which cells to split until 273 remain.
+
+| trees | cells each | Triton, ms | torch, ms | same cells |
+|---|---|---|---|---|
+{cut}
+
+{graph}
+
+![Milliseconds against megapixels](images/kernels.png)
+{texture}"""
+TEXTURE = """
+Texture units were said to be 50 times faster than pooling layers, 0.1 ms against 5 ms. Here filling a mipmapped array
+takes {units:.2f} ms, pooling layers {pooling:.2f} ms ({times:.1f} times), and the Triton kernel {mip:.2f} ms without
+special hardware. What the units' arithmetic does to pixels, against `pyramid.gaussian` and `tokens.patches`:
+
+| image | | largest difference | pixels the same | PSNR, dB |
+|---|---|---|---|---|
 {rows}
 """
 PARTS = ("load", "pyramid", "scout", "allocation", "gather")
@@ -140,6 +181,65 @@ def peer_section() -> str:
     return PEERS.format(where=places, heads=" | ".join(heads), lines="---|" * len(heads), rows="\n".join(rows))
 
 
+def kernel_section(results: dict, picture: Path) -> str:
+    """The kernels against what one would use without them; a part that failed says so."""
+
+    def rows(name: str, line: Callable[[dict], str]) -> str:
+        return "\n".join(f"| failed: {row['failed']} |" if "failed" in row else line(row) for row in results[name])
+
+    mips = {row["way"]: row["ms"] for row in results["mip"] if "ms" in row}
+    ours = mips.get("mip (Triton), uint8", 0.0)
+    cuts = {(row["batch"], row["cells"]): row["same as torch"] for row in results["cut"] if "ms" in row}
+    times = {(row["batch"], row["cells"], row["way"]): row["ms"] for row in results["cut"] if "ms" in row}
+    cut_rows = [
+        f"| {key[0]} | {key[1]:,} | {times[*key, 'cut (Triton)']:.3f} | {times[*key, 'torch, sorted']:.2f} | "
+        f"{'yes' if same else '**no**'} |"
+        for key, same in cuts.items()
+    ]
+    graph = [f"{row['way']} {row['ms']:.2f} ms" for row in results["graph"] if "ms" in row]
+    pooling = [ms for way, ms in mips.items() if "pooling" in way]
+    texture = ""
+    if "texture units" in mips and pooling:
+        texture = TEXTURE.format(
+            units=mips["texture units"],
+            pooling=min(pooling),
+            times=min(pooling) / mips["texture units"],
+            mip=ours,
+            rows=rows("texture", texture_row),
+        )
+    plot_sizes([row for row in results["sizes"] if "ms" in row], picture)
+    return KERNELS.format(
+        where=where(results["machine"]),
+        copy=results["copy GB/s"],
+        mip=rows("mip", lambda r: f"| {r['way']} | {r['ms']:.3f} | {r['share of copy']:.0%} | {r['ms'] / ours:.1f}x |"),
+        gather=rows(
+            "gather",
+            lambda r: f"| {r['batch']} | {r['side']}² | {r['way']} | {r['ms']:.3f} | {r['times reading']:.2f} |",
+        ),
+        cut="\n".join(cut_rows),
+        graph=f"Batch of 8 at 2048², as one graph: {', '.join(graph)}.",
+        texture=texture,
+    )
+
+
+def texture_row(row: dict) -> str:
+    quality = "" if row["PSNR dB"] is None else f"{row['PSNR dB']:.1f}"
+    return f"| {row['of']} | {row['what']} | {row['most']} | {row['same']:.1%} | {quality} |"
+
+
+def plot_sizes(rows: list[dict], path: Path) -> None:
+    """What the size of an image costs."""
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    for way in dict.fromkeys(row["way"] for row in rows):
+        points = [(row["megapixels"], row["ms"]) for row in rows if row["way"] == way]
+        axes.plot(*zip(*points, strict=True), marker="o", label=way)
+    axes.set(xlabel="megapixels", ylabel="ms", xscale="log", yscale="log", title="One image, 273 cells")
+    axes.legend(fontsize=7)
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, format="png", dpi=130, metadata={"Software": None})
+
+
 def plot_vlm(rows: list[dict], size: int, path: Path) -> None:
     """Time to the first token against tokens, one panel a batch size."""
     batches = sorted({row["batch"] for row in rows if row["size"] == size})
@@ -171,6 +271,7 @@ def main() -> None:
         allocators=allocator_rows(cpu, gpu),
         looks="\n".join(looks),
         vlm=vlm_section(read("qwen3vl_h200"), ROOT / "docs/images/qwen3vl.png") if known("qwen3vl_h200") else "",
+        kernels=kernel_section(read("kernels_h200"), ROOT / "docs/images/kernels.png") if known("kernels_h200") else "",
         peers=peer_section(),
     )
     with replacing(ROOT / "docs" / "performance.md") as unfinished:
