@@ -11,8 +11,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from homunculus import InputError
+from homunculus.eval import gazing
 from homunculus.eval.gaze import (
     auc_judd,
     auc_shuffled,
@@ -335,3 +337,14 @@ def test_the_centre_of_osie_is_as_good_as_others_found():
     prior = centre_prior(gazes[0].size, isotropic=True)
     assert np.mean([nss(prior, gaze.points) for gaze in gazes]) == pytest.approx(0.8, abs=0.08)
     assert np.mean([auc_judd(prior, gaze.points) for gaze in gazes]) == pytest.approx(0.72, abs=0.02)
+
+
+def test_a_set_of_one_image_and_one_that_nobody_looked_at(tmp_path):
+    place = tmp_path / "osie" / "val"
+    place.mkdir(parents=True)
+    Image.new("RGB", (64, 48), "white").save(place / "0.png")
+    row = {"image": "0.png", "question": None, "height": 48, "width": 64}
+    rows = [row | {"image": "none.png", "fixations": [[[900, 3, 100]], []]}, row | {"fixations": [[[30, 20, 100]]]}]
+    (place / "gaze.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    (found,) = json.loads(gazing.measure(tmp_path, tmp_path, ["centre"]).read_text())["rows"]
+    assert found["n"] == 1 and found["nss"] > 1 and "sauc" not in found  # no other image has fixations

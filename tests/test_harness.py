@@ -1,5 +1,6 @@
 """The harness: plans, results that survive kills, workers that agree, a report whose figures are those of the rows."""
 
+import io
 import json
 import os
 import random
@@ -8,17 +9,19 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from homunculus import InputError
-from homunculus.eval.asker import Said, row_of
+from homunculus.eval.asker import Ask, Said, row_of
+from homunculus.eval.cluster import _each
 from homunculus.eval.data import collect, from_hub, items
 from homunculus.eval.regions import further_asks
-from homunculus.eval.runner import Results, Who, key_in, plan, read, run
+from homunculus.eval.runner import Batch, Results, Who, _lines, key_in, plan, read, run
 from homunculus.eval.ways import Way, ways_of
 from readers import pages, tiny_reader
 from vlms import tiny
@@ -71,7 +74,7 @@ def test_ways_are_read_and_checked():
     found = ways_of(["grid", "fastv"], ["query", "saliency"], [64, 273])
     assert [str(way) for way in found[:3]] == ["grid/query/64", "fastv/64", "grid/saliency/64"] and len(found) == 6
     wrong = ["grid", "grid/query", "nothing/query/3", "grid/nothing/3", "grid/query/0", "foveated:nothing=1/query/3"]
-    for text in [*wrong, "fastv:layer=2/3"]:
+    for text in [*wrong, "fastv:layer=2/3", "foveated:off=far/query/3", "grid/query/²"]:
         with pytest.raises(InputError):
             Way.of(text)
 
@@ -170,6 +173,54 @@ def test_a_line_that_was_cut_off_is_made_again(data, who, done, tmp_path):
     assert len((tmp_path / "results.jsonl").read_text().splitlines()) == len(lines)
 
 
+def test_a_kill_while_a_cut_line_is_cleared_away_loses_nothing(done, tmp_path):
+    lines = (done / "results.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "results.jsonl").write_text("".join(lines[:9]) + lines[9][:50])
+    child = os.fork()
+    if child == 0:
+        Results._settle = lambda self: os._exit(0)
+        Results(tmp_path, {"who": "me"})
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert len(read(tmp_path / "results.jsonl")) == 9
+
+
+def test_texts_may_hold_any_end_of_line(tmp_path):
+    odd = "one\u2028two\x85three\x0cfour"
+    place = tmp_path / "odd" / "val"
+    place.mkdir(parents=True)
+    line = json.dumps({"image": "0.png", "question": odd, "answers": [odd], "qid": "0"}, ensure_ascii=False)
+    (place / "questions.jsonl").write_text(line + "\n", encoding="utf-8")
+    (item,) = collect([str(tmp_path)])
+    assert item.question == odd
+    work = plan([item], [Way.of("grid/query/4")])
+    run(work, Toy(), tmp_path / "out")
+    assert [row["question"] for row in run(work, Toy(), tmp_path / "out")] == [odd]
+
+
+def test_other_questions_and_other_splits_are_not_taken_for_those_that_were_asked(data, tmp_path):
+    work = batches(data, ["grid/query/4"], ())
+    run(work, Toy(), tmp_path / "out", about={"split": "val"})
+    with pytest.raises(InputError, match="split"):
+        run(work, Toy(), tmp_path / "out", about={"split": "train"})
+    others = [Batch(tuple(Ask(replace(ask.item, question="?"), ask.item) for ask in b.asks), b.ways) for b in work]
+    with pytest.raises(InputError, match="another question"):
+        run(others, Toy(), tmp_path / "out")
+    run(work, Toy(), tmp_path / "out")
+
+
+def test_progress_counts_what_is_there(data, tmp_path):
+    bars = []
+    for names in (["grid/query/4"], ["grid/query/4", "grid/query/5"]):
+        (tmp_path / "out").mkdir(exist_ok=True)
+        lines = _lines(tmp_path / "out" / "results.jsonl")[:7]  # some of a batch
+        (tmp_path / "out" / "results.jsonl").write_text("".join(lines))
+        console = Console(file=io.StringIO(), width=100)
+        run(batches(data, names, ()), Toy(), tmp_path / "out", console=console)
+        bars.append(console.file.getvalue())
+    assert "12/12" in bars[0] and "24/24" in bars[1]
+
+
 def test_results_of_others_are_not_mixed(data, who, done, tmp_path):
     with pytest.raises(InputError, match="holds answers of"):
         run(batches(data), Who(model="somebody/else"), done)
@@ -234,12 +285,53 @@ def test_twenty_kills_of_the_command_line(data, who, done, tmp_path):
     assert timeless(read(tmp_path / "out" / "results.jsonl")) == timeless(read(tmp_path / "whole" / "results.jsonl"))
 
 
+@dataclass(frozen=True)
+class Sleepy(Toy):
+    """Leaves his number behind and takes his time."""
+
+    def answers(self, asks, ways):
+        (Path(self.where) / str(os.getpid())).touch()
+        time.sleep(100)
+        yield from super().answers(asks, ways)
+
+
+def test_workers_end_with_the_one_who_called_them(data, tmp_path):
+    here, noted = tmp_path / "out", tmp_path / "noted"
+    noted.mkdir()
+    call = f"run(batches(Path({str(data)!r}), ['grid/4'], ()), Sleepy(where={str(noted)!r}), Path({str(here)!r}), 2)"
+    code = f"from pathlib import Path\nfrom test_harness import *\nif __name__ == '__main__':\n    {call}\n"
+    (tmp_path / "caller.py").write_text(code)
+    told = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    caller = subprocess.Popen([sys.executable, str(tmp_path / "caller.py")], env=told, stderr=subprocess.DEVNULL)
+
+    def until(done) -> bool:
+        deadline = time.monotonic() + 60
+        while not done() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return done()
+
+    def alive() -> bool:
+        return any(Path(f"/proc/{path.name}/cmdline").is_file() for path in noted.iterdir())
+
+    assert until(lambda: len(list(noted.iterdir())) == 2) and alive()
+    caller.kill()
+    caller.wait()
+    assert until(lambda: not alive())
+
+
+@pytest.mark.parametrize(
+    ("has", "workers", "each"), [(2, 1, 1.0), (4, 4, 1.0), (4, 5, 0.5), (1, 12, 0.0833), (0, 3, 0)]
+)
+def test_all_workers_find_room_on_a_cluster(has, workers, each):
+    assert _each(has, workers) == each and (not has or int(1 / each) * has >= workers)
+
+
 @pytest.mark.parametrize("ray", [False, True])
 def test_several_workers_answer_as_one_does(data, who, done, ray, tmp_path):
     if ray:
         pytest.importorskip("ray")
     work = batches(data, ["foveated/query/24", "visionzip/24"], ())
-    run(work, who, tmp_path, workers=2, ray=ray)
+    run(work, who, tmp_path, workers=3 if ray else 2, ray=ray)  # on Ray more than there are cores
     mine = {key_in(row): row for row in read(done / "results.jsonl")}
     theirs = read(tmp_path / "results.jsonl")
     assert len(theirs) == 24
@@ -254,6 +346,15 @@ def test_a_wrapped_model_answers_under_all_kinds_of_methods(data, tmp_path):
     assert len(rows) == 15 and all(isinstance(row["prediction"], str) for row in rows)
     assert {row["tokens"] for row in rows if row["allocator"] != "fastv"} == {12.0}
     assert json.loads((tmp_path / "out" / "run.json").read_text())["who"]["where"] == "after"
+
+
+@pytest.mark.parametrize(
+    ("name", "regions"), [("foveated:off=2/query/9", ()), ("foveated/oracle/9", ()), ("grid/9", ["grid/9"])]
+)
+def test_a_wrapped_model_is_not_asked_what_only_the_reader_can_do(data, name, regions, tmp_path):
+    with pytest.raises(InputError, match="for the reader"):
+        run(batches(data, [name], regions), Who(model="somebody/else"), tmp_path / "out")
+    assert not read(tmp_path / "out" / "results.jsonl")
 
 
 # ---- the command line ---------------------------------------------------------------------------------------------

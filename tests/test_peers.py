@@ -422,3 +422,24 @@ def test_errors_say_what_would_be_right():
 
 def test_names():
     assert list_peers() == [*BEFORE, "fastv", "pyramiddrop", "sparsevlm"] and "vscan" in BEFORE
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_ties_are_broken_alike_in_any_company(name):
+    """Tokens and keys of zeros and ones, so that many are equally alike."""
+    for seed in range(8):
+        lots = torch.Generator().manual_seed(seed)
+        grids = torch.randint(2, 10, (3, 2), generator=lots).tolist()
+
+        def some(*shape: int, lots=lots) -> torch.Tensor:
+            return torch.randint(0, 2, shape, generator=lots).float()
+
+        parts = [
+            sight(some(r * c, 8), (r, c), keys=some(r * c, 8), attention=some(r * c), question=some(4, 8))
+            for r, c in grids
+        ]
+        together = reduce(name, batch(parts), 17)
+        for i, part in enumerate(parts):
+            index, count = reduce(name, part, 17).index[0], min(17, part.mask.shape[1])
+            assert torch.equal(together.index[i, :count], index[:count])
+            assert torch.allclose(together.tokens[i, :count], reduce(name, part, 17).tokens[0, :count], atol=1e-5)

@@ -68,6 +68,58 @@ def test_a_method_that_is_worse_is_told_so():
     assert found(said, "`foveated` over `grid`") == "not worth its complexity"
 
 
+def exactly(gains: dict[str, int], sets=SETS, ms: float = 10.0) -> list[dict]:
+    """Rows of a hundred questions a set, 40 of which `grid` has right, and others so many more."""
+    rows = rows_of({"grid/query": 0.0} | dict.fromkeys(gains, 0.0), dict.fromkeys(sets, 100), each=1)
+    for row in rows:
+        way = f"{row['allocator']}/{row['relevance']}" if row["relevance"] else row["allocator"]
+        right = int(row["qid"].split("-")[0]) < 40 + gains.get(way, 0)
+        row |= {"score": float(right), "ms": ms if way == "foveated/query" or way == "pyramid/query" else 10.0}
+    return rows
+
+
+LEADS = "`dag/query` leads by no more than 5 points: no reason to go deep on it"
+
+
+@pytest.mark.parametrize(
+    ("gains", "ms", "rule", "verdict"),
+    [
+        ({"pyramid/query": 3}, 10.0, "Tier 1", "passed"),
+        ({"pyramid/query": -1}, 5.0, "Tier 1", "passed"),
+        ({"pyramid/query": -2}, 5.0, "Tier 1", "failed"),  # a loss of 2 is not below 2
+        ({"foveated/query": 5}, 10.0, "Tier 2", "passed"),
+        ({"foveated/query": 0}, 10 / 3, "Tier 2", "passed"),
+        ({"foveated/query": -1}, 10 / 3, "Tier 2", "failed"),
+        ({"foveated/query": 7, "pyramid-pruning": 6}, 10.0, "`foveated` over the saliency", "over-engineered"),
+        ({"foveated/query": 7, "pyramid-pruning": 5}, 10.0, "`foveated` over the saliency", "research"),
+        ({"foveated/query": 7, "pyramid-pruning": 2}, 10.0, "`foveated` over the saliency", "research"),
+        ({"foveated/query": 7, "pyramid-pruning": 1}, 10.0, "`foveated` over the saliency", "justified"),
+        ({"atlas/query": 5}, 10.0, "`atlas`", "worth it"),
+        ({"dag/query": 2}, 10.0, "All within", "ship the simplest, `grid/query`"),
+        ({"dag/query": 5}, 10.0, "All within", LEADS),
+        ({"dag/query": 6}, 10.0, "All within", "go deep on `dag/query`"),
+        ({"dag/query": 4, "foveated/query": -1}, 3.0, "All within", "go deep on `foveated/query`"),
+        ({"foveated/query": -2}, 3.0, "All within", "ship the simplest, `grid/query`"),
+    ],
+)
+def test_bounds_are_those_of_the_rules(gains, ms, rule, verdict):
+    assert found(verdicts(exactly(gains, ms=ms)), rule) == verdict
+
+
+def test_what_was_not_measured_decides_nothing():
+    assert not any("atlas" in rule for rule in verdicts(exactly({"atlas/query": 9}, ["coco_vqa"])) if "over" in rule)
+    assert found(verdicts(exactly({"foveated/query": 9}, ["docvqa"])), "Tier 2") == "open"
+    assert found(verdicts(exactly({"foveated/query": 4}, ["docvqa"])), "Tier 2") == "failed"
+    assert found(verdicts(exactly({"foveated/query": 9}, ms=4.0)), "Tier 3") == "open"  # uniform and random are missing
+
+
+def test_speed_is_compared_on_the_sets_that_both_were_asked():
+    slow = [row | {"ms": 100.0} for row in exactly({}, ["funsd", "sroie"])]
+    rows = exactly({"pyramid/query": 0}, ["docvqa"]) + slow
+    tier = next(each for each in decided(Table(rows)) if "Tier 1" in each.rule)
+    assert tier.verdict == "failed" and tier.figures.endswith("1.00x as fast")
+
+
 @pytest.mark.parametrize(("rival", "verdict"), [(0.49, "over-engineered"), (0.465, "research"), (0.4, "justified")])
 def test_the_rival_decides(rival, verdict):
     said = verdicts(
@@ -105,6 +157,10 @@ def test_figures_are_those_of_the_rows():
         mine = [r for r in rows if r["dataset"] == entry["dataset"] and r["allocator"] == entry["allocator"]]
         assert entry["score"] == pytest.approx(np.mean([r["score"] for r in mine]))
         assert entry["low"] <= entry["score"] <= entry["high"] and entry["n"] == len(mine)
+    key = {"dataset", "allocator"}
+    turned = {tuple(entry[name] for name in key): entry for entry in summary(Table(rows[::-1]))}
+    for entry in summary(table):  # whatever the order in which answers came
+        assert entry == pytest.approx(turned[tuple(entry[name] for name in key)])
     gain = table.against(["docvqa", "daquar"], ("foveated/query", 273), ("grid/query", 273))
     by_set = []
     for name in ("docvqa", "daquar"):
@@ -143,6 +199,27 @@ def test_a_report_of_many_rows_is_written_in_seconds(tmp_path):
         assert part in text
     with pytest.raises(InputError, match="no results"):
         write(tmp_path / "nowhere")
+    (tmp_path / "results.jsonl").write_text("".join(map(dumped, further)))
+    with pytest.raises(InputError, match="no results"):
+        write(tmp_path)
+
+
+def test_uniform_leads_every_table():
+    assert Table(rows_of({"foveated/query": 0.5, "fastv": 0.1, "uniform/query": 0.2})).methods[0] == "uniform/query"
+
+
+def test_a_report_needs_no_images_and_asks_no_hub(tmp_path, monkeypatch):
+    """The questions are there, their images are not; and a set of the hub is not fetched for a picture."""
+    place = tmp_path / "mine" / "val"
+    place.mkdir(parents=True)
+    (place / "questions.jsonl").write_text('{"image": "0.png", "question": "a?", "answers": ["x"], "qid": "0-0"}\n')
+    rows = rows_of({"foveated/query": 0.0, "grid/query": 1.0}, {"mine": 1}, each=1)
+    (tmp_path / "results.jsonl").write_text("".join(map(dumped, rows)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("homunculus.eval.data.from_hub", lambda *_: pytest.fail("the hub was asked"))
+    for source in (str(tmp_path / "mine"), "docvqa"):
+        (tmp_path / "run.json").write_text(json.dumps({"data": [source], "split": "val"}))
+        assert "## Costs" in write(tmp_path).read_text()
 
 
 def test_scores_go_through_a_file_without_the_data(tmp_path):

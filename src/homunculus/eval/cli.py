@@ -59,7 +59,7 @@ def evaluate(
         return [part.strip() for part in text.split(",") if part.strip()]
 
     named = [Way.of(text) for text in listed(ways)]
-    numbers = [whole_number("a budget", int(text) if text.isdigit() else text) for text in listed(budgets)]
+    numbers = [whole_number("a budget", int(text) if text.isdecimal() else text) for text in listed(budgets)]
     methods = listed(allocators) or ([] if named else ["foveated", "grid", "uniform"])
     every = list(dict.fromkeys([*ways_of(methods, listed(relevance), numbers), *named]))
     items = collect(data, split, limit, listed(sets))
@@ -68,7 +68,7 @@ def evaluate(
         "data": [str(Path(source).resolve()) if Path(source).exists() else source for source in data]
     }
     about |= {"split": split, "machine": machine(device)}
-    batches = plan(items, every, [Way.of(text) for text in listed(regions)], batch)
+    batches = plan(items, every, list(dict.fromkeys(map(Way.of, listed(regions)))), batch)
     run(batches, who, out_, workers, ray, err, about)
     if gaze:
         measure(Path(gaze), out_)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
+import os
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any
@@ -18,7 +21,16 @@ _asker: Asker | None = None
 
 def _begin(who: Who, share: float) -> None:
     global _asker
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _asker = who.asker(share)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # workers have one
+    parent.join()
+    os._exit(1)
 
 
 def _answer(batch: Batch) -> list[Row]:
@@ -57,11 +69,18 @@ def on_ray(batches: Sequence[Batch], who: Who, workers: int) -> Iterator[list[Ro
     if mine:
         ray.init(log_to_driver=False, include_dashboard=False, configure_logging=False)
     try:
-        gpus = 1.0 if who.device.startswith("cuda") else 0.0
-        remote: Any = ray.remote(num_cpus=1, num_gpus=gpus)(Worker)
-        actors = [remote.remote(1 / max(1, workers) if not gpus else 1.0) for _ in range(max(1, workers))]
-        pool: Any = ActorPool(actors)
+        has, on_gpu = ray.cluster_resources(), who.device.startswith("cuda")
+        cpus, gpus = (_each(has.get(name, 0.0), workers) for name in ("CPU", "GPU"))
+        if on_gpu and not gpus:
+            raise InputError(f"the Ray cluster has no GPU for --device {who.device}")
+        remote: Any = ray.remote(num_cpus=cpus, num_gpus=gpus if on_gpu else 0.0)(Worker)
+        pool: Any = ActorPool([remote.remote(gpus if on_gpu else 1 / workers) for _ in range(workers)])
         yield from pool.map_unordered(lambda actor, batch: actor.answer.remote(batch), list(batches))
     finally:
         if mine:
             ray.shutdown()
+
+
+def _each(count: float, workers: int) -> float:
+    """What each worker takes of GPUs or cores, at most 1, so that all find room: Ray would wait for others for ever."""
+    return math.floor(1e4 / math.ceil(workers / count)) / 1e4 if count else 0.0

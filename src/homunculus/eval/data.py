@@ -31,7 +31,7 @@ def items(folder: Path, dataset: str, split: str = "val", limit: int | None = No
     """The questions of folder/dataset/split, page by page; the first `limit` of them."""
     place = folder / dataset / split
     try:
-        lines = (place / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (place / "questions.jsonl").read_text(encoding="utf-8").split("\n")  # texts may hold others
         rows = [json.loads(line) for line in lines if line.strip()]
         found = [
             Item(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,8 @@ def measure(folder: Path, out: Path, sources: Sequence[str] = SOURCES, limit: in
     gazes = gaze_sets(folder)
     by_set: dict[str, list[Gaze]] = defaultdict(list)
     for gaze in gazes:
+        if not len(gaze.points) and not any(score > 0 for _, score in gaze.words):
+            continue  # nobody is known to have looked
         by_set[gaze.dataset].append(gaze)
     rows = []
     for name, listed in by_set.items():
@@ -47,7 +50,8 @@ def measure(folder: Path, out: Path, sources: Sequence[str] = SOURCES, limit: in
             for source, values in maps_of(gaze, sources).items():
                 found[source].append(agreement(values, gaze, listed))
         for source, each in found.items():
-            means = {key: float(np.mean([one[key] for one in each if key in one])) for key in each[0]}
+            keys = dict.fromkeys(chain(*each))
+            means = {key: float(np.mean([one[key] for one in each if key in one])) for key in keys}
             rows.append({"set": name, "relevance": source, "n": len(each)} | means)
     with replacing(out / "gaze.json") as unfinished:
         unfinished.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
@@ -94,4 +98,5 @@ def agreement(values: Array, gaze: Gaze, all_of_set: Sequence[Gaze]) -> dict[str
         return found
     together = np.concatenate(points)
     found |= {"nss": nss(values, together), "auc": auc_judd(values, together)}
-    return found | {"sauc": auc_shuffled(values, together, elsewhere(all_of_set, gaze))}
+    others = elsewhere(all_of_set, gaze)
+    return found | ({"sauc": auc_shuffled(values, together, others)} if len(others) else {})

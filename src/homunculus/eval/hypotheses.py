@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from homunculus.eval.table import Figure, Table
+from homunculus.eval.metrics import Figure
+from homunculus.eval.table import Table
 from homunculus.eval.verdict import MAIN, OURS, SIMPLE, Finding, points
 
 KEPT = 0.975  # of what all tokens give
@@ -55,8 +56,8 @@ def _kept(table: Table, budget: int) -> Iterator[Finding]:
         if not (bound and ours and gap):
             continue
         least = -(1 - KEPT) * bound["value"]
-        share = ours["value"] / bound["value"] if bound["value"] else float("nan")
-        said = f"{100 * ours['value']:.1f} of {100 * bound['value']:.1f} points, {share:.1%}; difference {points(gap)}"
+        share = f", {ours['value'] / bound['value']:.1%}" if bound["value"] else ""
+        said = f"{100 * ours['value']:.1f} of {100 * bound['value']:.1f} points{share}; difference {points(gap)}"
         rule = f"{dataset}: {budget} tokens of `foveated` keep 97.5 % of what {full[1]} tokens of {full[0]} give"
         yield Finding(rule, status(gap, least), said)
         better = f"{dataset}: foveation as regularisation: fewer tokens answer better than {full[1]}"

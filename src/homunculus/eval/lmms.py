@@ -244,7 +244,7 @@ def _device(name: str) -> torch.device:
 def _size(batch_size: int | str) -> int:
     if str(batch_size).startswith("auto"):
         return TOGETHER
-    return whole_number("batch_size", int(batch_size) if str(batch_size).isdigit() else batch_size)
+    return whole_number("batch_size", int(batch_size) if str(batch_size).isdecimal() else batch_size)
 
 
 def _none_of(what: str) -> str:

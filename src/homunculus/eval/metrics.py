@@ -16,6 +16,7 @@ from homunculus.errors import InputError
 
 Array = np.ndarray[Any, Any]
 Score = Callable[[str, Sequence[str]], float]
+Figure = dict[str, float]
 
 FAR = 0.5  # ANLS: an answer further off than this share of its letters counts as wrong
 TOLERANCE = 0.05  # of numbers read off a chart
@@ -79,7 +80,7 @@ def edits(one: str, other: str) -> int:
 
 
 def anls(said: str, answers: Sequence[str]) -> float:
-    """Average normalised Levenshtein similarity (DocVQA): of the nearest answer, 0 if half or more is wrong.
+    """Average normalised Levenshtein similarity (DocVQA): of the nearest answer, 0 if more than half is wrong.
 
     Case and surplus blanks do not count, everything else does, a full stop too.
     """
@@ -88,10 +89,10 @@ def anls(said: str, answers: Sequence[str]) -> float:
 
 def _similar(said: str, answer: str) -> float:
     longest = max(len(said), len(answer), 1)
-    if abs(len(said) - len(answer)) >= FAR * longest:
+    if abs(len(said) - len(answer)) > FAR * longest:
         return 0.0
     off = edits(said, answer) / longest
-    return 1 - off if off < FAR else 0.0
+    return 1 - off if off <= FAR else 0.0
 
 
 def exact(said: str, answers: Sequence[str]) -> float:
@@ -227,12 +228,12 @@ def metric_of(dataset: str) -> str:
 # ---- uncertainty --------------------------------------------------------------------------------------------------
 
 
-def resamples(pages: int, times: int = 1000) -> Array:
+def resamples(pages: int, times: int = 1000, seed: int = 0) -> Array:
     """How often each page is drawn in each resample, always the same. [times, pages]"""
-    return np.random.default_rng(0).multinomial(pages, np.full(pages, 1 / pages), size=times)
+    return np.random.default_rng(seed).multinomial(pages, np.full(pages, 1 / pages), size=times)
 
 
-def ratio(values: Sequence[float] | Array, counts: Sequence[float] | Array, draws: Array) -> dict[str, float]:
+def ratio(values: Sequence[float] | Array, counts: Sequence[float] | Array, draws: Array) -> Figure:
     """Sum of a page's values over sum of its counts, with the 95 % interval over resampled pages."""
     v, n = np.asarray(values, dtype=np.float64), np.asarray(counts, dtype=np.float64)
     total = draws @ n
@@ -241,7 +242,7 @@ def ratio(values: Sequence[float] | Array, counts: Sequence[float] | Array, draw
     return {"value": float(v.sum() / n.sum()), "low": float(low), "high": float(high)}
 
 
-def interval(scores: Sequence[float] | Array, groups: Sequence[Hashable]) -> dict[str, float]:
+def interval(scores: Sequence[float] | Array, groups: Sequence[Hashable]) -> Figure:
     """Mean of questions' scores as `value`, and `low` and `high`, its 95 % interval over resampled pages.
 
     `groups` names the page of each question.
@@ -250,22 +251,38 @@ def interval(scores: Sequence[float] | Array, groups: Sequence[Hashable]) -> dic
     return ratio(sums, counts, resamples(len(sums)))
 
 
-def paired(a: Sequence[float] | Array, b: Sequence[float] | Array, groups: Sequence[Hashable]) -> dict[str, float]:
+def paired(a: Sequence[float] | Array, b: Sequence[float] | Array, groups: Sequence[Hashable]) -> Figure:
     """How much better a is than b on the same questions: `value` with `low` and `high`, `p`, wins, ties and losses.
 
     The value is the difference of the means, its 95 % interval is over resampled pages. Were both alike, each page's
     difference could as well have the other sign: p is the share of such flips that differ at least as much, two-sided;
     all flips up to 12 pages that differ, else 10,000, always the same.
     """
-    one, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if one.shape != other.shape:
-        raise InputError(f"both methods need a score for each question, got {one.shape} and {other.shape}")
-    gaps = one - other
-    gaps[np.abs(gaps) < SAME] = 0
-    sums, counts = _per_page(gaps, groups)
-    wins, losses = int((gaps > 0).sum()), int((gaps < 0).sum())
-    figure = ratio(sums, counts, resamples(len(sums))) | {"p": _flipped(sums)}
-    return figure | {"wins": wins, "ties": len(gaps) - wins - losses, "losses": losses}
+    return across([(a, b, groups)])
+
+
+def across(sets: Sequence[tuple[Sequence[float] | Array, Sequence[float] | Array, Sequence[Hashable]]]) -> Figure:
+    """The same over several sets of a, b and groups, each set counting alike: pages are resampled within sets."""
+    every: list[Array] = []
+    flips: list[Array] = []
+    spread: list[Array] = []
+    for seed, (a, b, groups) in enumerate(sets):
+        one, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+        if one.shape != other.shape:
+            raise InputError(f"both methods need a score for each question, got {one.shape} and {other.shape}")
+        gaps = one - other
+        gaps[np.abs(gaps) < SAME] = 0
+        sums, counts = _per_page(gaps, groups)
+        draws = resamples(len(sums), seed=seed)
+        spread.append(draws @ sums / (draws @ counts))
+        every.append(gaps)
+        flips.append(sums / len(gaps))
+    low, high = np.quantile(np.mean(spread, axis=0), (0.025, 0.975))
+    joined = np.concatenate(every)
+    wins, losses = int((joined > 0).sum()), int((joined < 0).sum())
+    figure = {"value": float(np.mean([gaps.mean() for gaps in every])), "low": float(low), "high": float(high)}
+    figure |= {"p": _flipped(np.concatenate(flips)), "wins": wins, "ties": len(joined) - wins - losses}
+    return figure | {"losses": losses, "n": len(joined)}
 
 
 def _per_page(scores: Array, groups: Sequence[Hashable]) -> tuple[Array, Array]:

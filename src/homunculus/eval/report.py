@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from homunculus.allocators.wording import Wording
-from homunculus.errors import InputError
+from homunculus.errors import ImageError, InputError
 from homunculus.eval import plots
 from homunculus.eval.asker import Ask, Row, looked
 from homunculus.eval.data import Item, collect
@@ -30,12 +30,11 @@ def write(folder: Path, title: str = "Results", pictures: bool = True, data: Pat
 
     `data` is where the sets are now, if not where they were.
     """
-    rows = read(folder / "results.jsonl")
-    if not rows:
+    table = Table(read(folder / "results.jsonl"))
+    if not table.cells:
         raise InputError(f"{folder} has no results yet: there is nothing to report")
     about = json.loads((folder / "run.json").read_text()) if (folder / "run.json").is_file() else {}
     about |= {"data": [str(data)]} if data else {}
-    table = Table(rows)
     with replacing(folder / "summary.json") as unfinished:
         unfinished.write_text(json.dumps({"rows": summary(table)}, indent=1) + "\n")
     parts = [f"# {title}\n", *_parts(folder, table, about, pictures)]
@@ -261,8 +260,9 @@ def _costs(folder: Path, table: Table) -> str:
 
 def _gallery(folder: Path, table: Table, about: dict[str, Any], budget: int) -> Iterator[str]:
     """The worst failures: questions that another method answered and `foveated` did not."""
+    folders = [source for source in about.get("data", []) if Path(source).exists()]  # nothing is fetched from the hub
     try:
-        found = collect(about.get("data", []), about.get("split", "val"), only=table.sets) if about.get("data") else []
+        found = collect(folders, about.get("split", "val"), only=table.sets) if folders else []
     except InputError:
         found = []  # the data are elsewhere: all else comes from the results alone
     by_name = {(item.dataset, item.qid): item for item in found}
@@ -272,17 +272,18 @@ def _gallery(folder: Path, table: Table, about: dict[str, Any], budget: int) -> 
         for qid, row in table.of(dataset, OURS, budget).items()
         if row["score"] == 0 and (dataset, qid) in by_name and _answered(table, dataset, qid)
     ]
-    worst = sorted(failed, key=lambda entry: -entry[0])[:WORST]
-    if not worst:
-        return
     from homunculus.eye import shipped_scout
 
     looks, lines = [], []
-    for n, (sure, item) in enumerate(worst, start=1):
-        looks.append(plots.look(_look(item, budget, shipped_scout()), item))
-        lines.append(
-            [str(n), item.dataset, item.qid, f"{sure:.0%}", ", ".join(_answered(table, item.dataset, item.qid)[:4])]
-        )
+    for sure, item in sorted(failed, key=lambda entry: -entry[0])[:WORST]:
+        try:
+            looks.append(plots.look(_look(item, budget, shipped_scout()), item))
+        except ImageError:
+            continue  # it is elsewhere too
+        others = ", ".join(_answered(table, item.dataset, item.qid)[:4])
+        lines.append([str(len(looks)), item.dataset, item.qid, f"{sure:.0%}", others])
+    if not looks:
+        return
     plots.gallery(looks, folder / "gallery.png")
     text = (
         "Where it looked when it was surest and wrong, and others were right, in rows from the left. Colours are "

@@ -87,15 +87,17 @@ class Results:
             raise InputError(
                 f"{folder} holds answers of {known.get('who')}, not of {about['who']}; choose another --out"
             )
+        if known is not None and known.get("split", about.get("split")) != about.get("split", known.get("split")):
+            raise InputError(
+                f"{folder} holds answers to the split {known['split']}, not {about['split']}; choose another --out"
+            )
         if known is None:
             with replacing(marks) as unfinished:
                 unfinished.write_text(json.dumps(about, indent=1) + "\n")
-        whole = read(self.path)
-        if sum(len(line) for line in _lines(self.path)) != sum(len(dumped(row)) for row in whole):  # cut off by a kill
-            self.file.truncate(0)
-            self.file.write("".join(map(dumped, whole)))
-            self._settle()
-        self.done = {key_in(row) for row in whole}
+        self.file.truncate(self.path.read_bytes().rfind(b"\n") + 1)  # a line that a kill cut off
+        rows = read(self.path)
+        self.done = {key_in(row) for row in rows}
+        self.asked = {(row["dataset"], row["qid"]): row["question"] for row in rows}
 
     def add(self, rows: Iterable[Row]) -> int:
         """Append those rows that are not there, and see to it that they are on the disk; how many these are."""
@@ -120,7 +122,10 @@ def dumped(row: Row) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True) if path.is_file() else []
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:  # texts may hold other ends of lines
+        return list(file)
 
 
 def read(path: Path) -> list[Row]:
@@ -195,15 +200,33 @@ def run(
     """Answer all that is missing; all rows of the folder. What `about` says is kept in run.json."""
     results = Results(folder, {"who": who.marks(), "asked": asdict(who)} | (about or {}))
     try:
-        total = sum(len(batch.wanted(way)) for batch in batches for way in batch.ways)
+        _check_asked(batches, results)
+        if who.model:
+            _check_wrapped(batches)
+        wanted = [key for batch in batches for way in batch.ways for key in batch.wanted(way)]
         left = [missing for batch in batches if (missing := _missing(batch, results.done)).ways]
-        there = total - sum(len(batch.wanted(way)) for batch in left for way in batch.ways)
-        with _progress(total, there, console) as advance:
+        with _progress(len(wanted), sum(key in results.done for key in wanted), console) as advance:
             for rows in _answers(left, who, workers, ray) if left else ():
                 advance(results.add(rows))
     finally:
         results.close()
     return read(results.path)
+
+
+def _check_wrapped(batches: Sequence[Batch]) -> None:
+    """What is for tests of a method alone needs the reader: a wrapped model looks for itself, for each question."""
+    for batch in batches:
+        for way in batch.ways:
+            if way.off or way.relevance == ORACLE or any(ask.region for ask in batch.asks):
+                raise InputError(f"oracle, off and regions are for the reader, not for a wrapped model, got {way}")
+
+
+def _check_asked(batches: Sequence[Batch], results: Results) -> None:
+    for item in (ask.item for batch in batches for ask in batch.asks):
+        if results.asked.get((item.dataset, item.qid), item.question) != item.question:
+            raise InputError(
+                f"{results.path} holds answers to another question {item.qid} of {item.dataset}; choose another --out"
+            )
 
 
 def _missing(batch: Batch, done: set[Key]) -> Batch:

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from homunculus.eval.asker import Row
-from homunculus.eval.metrics import interval, metric_of, paired
+from homunculus.eval.metrics import Figure, across, interval, metric_of
 
 KINDS = {
     "documents": ("docvqa", "sroie", "funsd", "chartqa", "infovqa", "docvqa_gaze"),
     "photos": ("coco_vqa", "daquar", "vqav2"),
     "text in the wild": ("icdar2015", "textvqa"),
 }
-Figure = dict[str, float]
 
 
 def kind_of(dataset: str) -> str:
@@ -55,8 +54,9 @@ class Table:
 
     @cached_property
     def methods(self) -> list[str]:
-        """The methods, in the order in which they came."""
-        return list(dict.fromkeys(method for _, method, _ in self.cells))
+        """The methods, in the order in which they came, but for `uniform`: what all have to beat leads every table."""
+        found = dict.fromkeys(method for _, method, _ in self.cells)
+        return sorted(found, key=lambda method: not method.startswith("uniform/"))
 
     @cached_property
     def budgets(self) -> list[int]:
@@ -69,7 +69,7 @@ class Table:
 
     def score(self, dataset: str, method: str, budget: int) -> Figure | None:
         """Mean score with its interval over pages."""
-        rows = self.of(dataset, method, budget).values()
+        rows = sorted(self.of(dataset, method, budget).values(), key=lambda row: str(row["qid"]))  # whenever they came
         if not rows:
             return None
         return interval([row["score"] for row in rows], [row["image"] for row in rows]) | {"n": len(rows)}
@@ -79,19 +79,14 @@ class Table:
 
         Pages are resampled within sets; p is by flips of whole pages.
         """
-        scores: list[tuple[float, float, Any]] = []
+        found: list[tuple[list[float], list[float], list[str]]] = []
         for dataset in sets:
             a, b = self.of(dataset, *one), self.of(dataset, *other)
             shared = sorted(a.keys() & b.keys())
-            weight = 1 / len(shared) if shared else 0
-            scores += [(a[q]["score"] * weight, b[q]["score"] * weight, (dataset, a[q]["image"])) for q in shared]
-        if not scores:
-            return None
-        one_, other_, pages = zip(*scores, strict=True)
-        datasets = len({page[0] for page in pages})
-        figure = paired(one_, other_, pages)
-        scale = len(scores) / datasets  # back from a mean over questions to one over sets
-        return figure | {name: figure[name] * scale for name in ("value", "low", "high")} | {"n": len(scores)}
+            if shared:
+                scores, others = ([rows[q]["score"] for q in shared] for rows in (a, b))
+                found.append((scores, others, [a[q]["image"] for q in shared]))
+        return across(found) if found else None
 
     def mean(self, sets: Iterable[str], method: str, budget: int) -> float | None:
         """Mean over sets; none if one of them was not asked."""

@@ -33,7 +33,7 @@ class Way:
     def of(cls, text: str) -> Way:
         """From METHOD/RELEVANCE/BUDGET, or METHOD/BUDGET."""
         parts = text.split("/")
-        if len(parts) not in (2, 3) or not parts[-1].isdigit():
+        if len(parts) not in (2, 3) or not parts[-1].isdecimal():
             raise InputError(f"a way is METHOD/RELEVANCE/BUDGET, such as foveated/query/273, got {text!r}")
         way = cls(parts[0], "", int(parts[-1]))
         return way.checked() if way.is_peer else cls(parts[0], (*parts[1:-1], "query")[0], int(parts[-1])).checked()
@@ -86,6 +86,8 @@ class Way:
             raise InputError(f"there is no method {self.rule!r}; choose of {known}")
         if self.relevance not in (*list_relevances(), ORACLE):
             raise InputError(f"there is no relevance {self.relevance!r}; choose of {', '.join(list_relevances())}")
+        if not isinstance(self.options.get("off", 0), (int, float)):
+            raise InputError(f"off must be a number of degrees, got {self.method!r}")
         check_options(self.rule, {key: value for key, value in self.options.items() if key != "off"})
         return self
 

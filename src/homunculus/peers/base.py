@@ -165,11 +165,15 @@ def unit(values: Tensor) -> Tensor:
     return F.normalize(values.double(), dim=-1)
 
 
+def cosines(one: Tensor, other: Tensor) -> Tensor:
+    """Products of `unit` vectors [B, N, D] and [B, K, D], to nine digits: rounding decides no ties. [B, N, K]"""
+    return (one @ other.mT).round(decimals=9)
+
+
 def nearest(features: Tensor, index: Tensor) -> Tensor:
     """Which of the tokens in index [B, K] each token's features [B, N, D] are most like, by cosine. [B, N]"""
     features = unit(features)
-    likeness = features @ at(features, index).mT  # [B, N, K]
-    likeness = torch.where(index[:, None] >= 0, likeness, -torch.inf)
+    likeness = torch.where(index[:, None] >= 0, cosines(features, at(features, index)), -torch.inf)  # [B, N, K]
     return index.gather(1, likeness.argmax(2))
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from homunculus.peers.base import Kept, Visual, at, exact, pick, unit
+from homunculus.peers.base import Kept, Visual, at, cosines, exact, pick, unit
 
 
 @exact
 def divprune(visual: Visual, budget: int) -> Kept:
     """Greedy max-min on cosine distance between tokens, from the one that is furthest from its nearest neighbour."""
     tokens = unit(visual.tokens)
-    distance = 1 - tokens @ tokens.mT  # [B, N, N]
+    distance = 1 - cosines(tokens, tokens)  # [B, N, N]
     distance.diagonal(dim1=1, dim2=2).fill_(torch.inf)
     distance = torch.where(visual.mask[:, None], distance, torch.inf)
     chosen = torch.zeros_like(visual.mask)

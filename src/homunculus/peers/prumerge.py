@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from homunculus.allocators.frame import as_indices
-from homunculus.peers.base import Kept, Visual, at, evenly, exact, mean_by, top, unit
+from homunculus.peers.base import Kept, Visual, at, cosines, evenly, exact, mean_by, top, unit
 
 NEAREST = 32  # tokens that each kept one takes in
 FENCE = 1.5  # interquartile ranges above the third quartile: from there on a token stands out
@@ -37,8 +37,7 @@ def _weight(visual: Visual, index: Tensor) -> Tensor:
     keys = unit(visual.keys)
     here = torch.arange(keys.shape[1], device=keys.device)
     itself = here == index[..., None]  # [B, K, N]
-    likeness = torch.where(visual.mask[:, None] & ~itself, at(keys, index) @ keys.mT, -torch.inf)
-    near = likeness.topk(min(NEAREST, keys.shape[1] - 1), dim=2)
+    others = visual.mask[:, None] & ~itself
+    near = top(cosines(at(keys, index), keys).flatten(0, 1), NEAREST, others.flatten(0, 1)).view_as(others)
     share = visual.attention / visual.attention.sum(1, keepdim=True).clamp(min=1e-300)
-    taken = torch.where(near.values > -torch.inf, share[:, None].expand_as(likeness).gather(2, near.indices), 0)
-    return torch.zeros_like(likeness, dtype=taken.dtype).scatter(2, near.indices, taken) + itself
+    return torch.where(near, share[:, None], 0) + itself

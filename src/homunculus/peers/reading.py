@@ -88,10 +88,13 @@ class Bases:
     ) -> tuple[list[Glance], list[Any], list[float]]:
         """Answers to questions about pages, with tokens chosen for what is looked for; looks, and tokens of each."""
         bases = [self.of(scene) for scene in scenes]
+        room = entering(name, len(self.reader.language.model.model.layers), budget)
+        counts = [min(len(base.x), room) if name in BEFORE else len(base.x) for base in bases]
+        if name in INSIDE and len(set(counts)) > 1:  # when to drop how many is planned for one number of tokens
+            return self._by_count(counts, name, budget, scenes, questions, looking, most)
         glances = [replace(base.glance, question=asked) for base, asked in zip(bases, questions, strict=True)]
         visual = self._visual(bases, looking)
-        depth = len(self.reader.language.model.model.layers)
-        first = BEFORE[name](visual, entering(name, depth, budget)) if name in BEFORE else None
+        first = BEFORE[name](visual, room) if name in BEFORE else None
         if name not in INSIDE:
             assert first is not None  # it is one or the other
             kept = first.index
@@ -100,6 +103,26 @@ class Bases:
             return self._looks(glances, kept), answers, (kept >= 0).sum(1).float().tolist()
         whole = first or Kept(visual.tokens, _all(visual.mask))
         return self._inside(name, budget, bases, visual, whole, glances, looking, most)
+
+    def _by_count(
+        self,
+        counts: Sequence[int],
+        name: str,
+        budget: int,
+        scenes: Sequence[Scene],
+        questions: Sequence[str],
+        looking: Sequence[str],
+        most: int,
+    ) -> tuple[list[Glance], list[Any], list[float]]:
+        """The same, pages with one number of tokens at a time."""
+        found: dict[int, tuple[Any, ...]] = {}
+        for count in dict.fromkeys(counts):
+            rows = [i for i, other in enumerate(counts) if other == count]
+            asked, looked = [questions[i] for i in rows], [looking[i] for i in rows]
+            parts = self.answers(name, budget, [scenes[i] for i in rows], asked, looked, most)
+            found.update(zip(rows, zip(*parts, strict=True), strict=True))
+        looks, answers, tokens = zip(*(found[i] for i in range(len(counts))), strict=True)
+        return list(looks), list(answers), list(tokens)
 
     def _visual(self, bases: Sequence[Base], questions: Sequence[str]) -> Visual:
         """What a method may know of some pages, filled up behind."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from homunculus.peers.base import Kept, Visual, exact, merge, top, unit
+from homunculus.peers.base import Kept, Visual, cosines, exact, merge, top, unit
 
 
 @exact
@@ -29,7 +29,7 @@ def _round(keys: Tensor, alive: Tensor, owner: Tensor, most: int, budget: int) -
     """Who owns whom after one round: every other token looks for its match among the rest, the best pairs merge."""
     key, index = merge(keys, alive, owner, most)
     key, there = unit(key), index >= 0
-    likeness = torch.where(there[:, None, 1::2], key[:, ::2] @ key[:, 1::2].mT, -torch.inf)  # [B, first, second]
+    likeness = torch.where(there[:, None, 1::2], cosines(key[:, ::2], key[:, 1::2]), -torch.inf)  # [B, first, second]
     best, match = likeness.max(2)
     count = there.sum(1, keepdim=True)
     merges = torch.minimum(count - budget, count // 2).clamp(min=0)
