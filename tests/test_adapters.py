@@ -315,11 +315,39 @@ def test_a_model_of_a_folder_is_asked_on_the_command_line(vlm, tmp_path, homuncu
     assert (code, (tmp_path / "said.png").is_file()) == ((0, True) if gridded else (2, False)), err
 
 
+def test_what_is_no_list_or_too_narrow_is_told_in_a_sentence(tmp_path):
+    vlm = hm.adapters.wrap(*tiny("qwen3_vl", tmp_path / "model"))
+    page, how = picture(64, 64), {"budget": 9, "relevance": "information"}
+    for images, questions in ((page, ["What?"]), ("page.png", ["What?"]), ([page], "?")):
+        with pytest.raises(InputError, match="come in lists"):
+            vlm.prepare(images, questions, **how)
+    with pytest.raises(InputError, match="come in a list"):
+        vlm.ask(page, "What?", **how)
+    with pytest.raises(InputError, match="no question"):
+        vlm.prepare([], [], **how)
+    with pytest.raises(InputError, match="conversation is empty"):
+        vlm.prepare([page], [[]], **how)
+    for where, budget in (("after", 9), ("crops", 50)):
+        with pytest.raises(InputError, match="processor does not take the image: absolute aspect ratio"):
+            vlm.prepare([picture(640, 1)], ["What?"], budget, where, relevance="information")
+
+
+def test_seed_and_temperature_are_as_for_the_reader(tmp_path):
+    vlm = hm.adapters.wrap(*tiny("qwen3_vl", tmp_path / "model"))
+    how = {"budget": 9, "relevance": "information", "most": 3}
+    cold, plain = (vlm.ask(picture(64, 64), ["What?"], temperature=t, **how)[0].text for t in (1e-45, 0))
+    assert cold == plain
+    with pytest.raises(InputError, match="seed must be"):
+        vlm.ask(picture(64, 64), ["What?"], seed=1 << 64, **how)
+
+
 def test_a_model_that_cannot_be_loaded_is_named_in_a_sentence(tmp_path, homunculus):
     picture(64, 64).save(tmp_path / "page.png")
     (tmp_path / "none").mkdir()
     code, _, err = homunculus("ask", tmp_path / "page.png", "What?", "--model", tmp_path / "none")
     assert code == 2 and "cannot load a vision-language model from" in err and "Traceback" not in err
+    code, _, err = homunculus("ask", tmp_path / "page.png", "What?", "--model", tmp_path / "none", "--device", "meta")
+    assert code == 2 and "no device 'meta'" in err
 
 
 @pytest.mark.parametrize("kind", BEFORE)

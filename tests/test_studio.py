@@ -182,7 +182,7 @@ def test_limits_and_token(reader, png):
         assert b"homunculus_requests_total" in client.get("/metrics").content
 
 
-def test_a_reader_that_cannot_be_loaded_is_told(png):
+def test_a_reader_that_cannot_be_loaded_is_told(png, caplog):
     def broken():
         raise RuntimeError("no weights")
 
@@ -192,6 +192,7 @@ def test_a_reader_that_cannot_be_loaded_is_told(png):
         assert client.get("/healthz").status_code == 503
         said = client.post("/v1/look", files={"image": png})
         assert said.status_code == 503 and "no weights" in said.json()["error"]["message"]
+    assert '{"failure": "no weights"}' in caplog.text
 
 
 def test_a_fault_of_the_service_is_one_sentence_and_its_log_says_more(reader, png, caplog, monkeypatch):
@@ -207,7 +208,7 @@ def test_a_fault_of_the_service_is_one_sentence_and_its_log_says_more(reader, pn
 def test_what_is_not_there_is_told_like_everything_else(client, path):
     said = client.get(path)
     assert said.status_code == 404 and said.json()["error"]["message"] == "there is nothing at this address"
-    assert client.put("/v1/look").status_code == 405
+    assert client.put("/v1/look").status_code == 405 and client.put("/v1/look").headers["allow"] == "POST"
 
 
 def test_an_id_that_is_cut_in_a_blank_is_still_an_id(client):

@@ -65,6 +65,30 @@ def test_the_look_is_saved_as_json_and_png(opened):
     assert any(colour == fixation for _, colour in picture.getcolors(1 << 24))
 
 
+def test_half_of_a_look_is_not_saved(opened):
+    page = opened()
+    send(page, PNG)
+    expect(page.locator("#save-json")).to_be_enabled()
+    page.route("**/v1/reconstruction*", lambda route: None)  # which never comes
+    page.locator("#question").fill("Where?")
+    page.locator("#question").press("Enter")
+    for name in ("#save-png", "#save-json"):
+        expect(page.locator(name)).to_be_disabled()
+    page.unroute("**/v1/reconstruction*")
+    ask(page, "What?")
+    for name in ("#save-png", "#save-json"):
+        expect(page.locator(name)).to_be_enabled()
+
+
+def test_half_a_place_in_a_link_is_none(opened):
+    page = opened()
+    send(page, PNG)
+    other = opened("/" + where(page).rpartition("/")[2] + "&x=5")
+    settled(other)
+    expect(other.locator("#error")).to_be_hidden()
+    assert "x=" not in where(other)
+
+
 def test_keys_alone_suffice(opened):
     page = opened()
     page.keyboard.press("Tab")

@@ -20,6 +20,7 @@ from homunculus.adapters.qwen import Qwen2, Qwen3, Qwen25
 from homunculus.adapters.tiled import Gemma3, Idefics3, InternVL, LlavaNext
 from homunculus.adapters.vlm import VLM
 from homunculus.errors import InputError
+from homunculus.reader.weights import device_of
 
 __all__ = ["VLM", "Family", "list_families", "load", "wrap"]
 
@@ -48,9 +49,9 @@ def load(name: str | os.PathLike[str], device: str = "cpu") -> VLM:
         from transformers import AutoModelForImageTextToText, AutoProcessor
     except ImportError as error:
         raise InputError("other VLMs need transformers: pip install 'homunculus[hf]'") from error
+    dtype = torch.bfloat16 if device_of(device).type == "cuda" else torch.float32
     try:
         processor = AutoProcessor.from_pretrained(name)
-        dtype = torch.bfloat16 if torch.device(device).type == "cuda" else torch.float32
         model: Any = AutoModelForImageTextToText.from_pretrained(name, dtype=dtype, attn_implementation="sdpa")
     except (OSError, ValueError, ImportError) as error:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
@@ -25,6 +26,15 @@ from homunculus.relevance import Scene
 
 Picture: TypeAlias = "Image.Image | Tensor"  # tensors are uint8 [3, H, W], and stay on their device
 Chosen: TypeAlias = "tuple[Selection, Tensor | None]"  # cells in rows, and their pixels if these are known already
+
+
+@contextmanager
+def processing() -> Iterator[None]:
+    """What a processor refuses, such as a strip too narrow for it, is told as wrong input."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(f"the processor does not take the image: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from homunculus import positions
-from homunculus.adapters.base import Encoded, Gridded, Picture, View
+from homunculus.adapters.base import Encoded, Gridded, Picture, View, processing
 from homunculus.adapters.crops import in_blocks, pixels_of
 from homunculus.errors import InputError
 from homunculus.reader.replay import Replay
@@ -68,7 +68,8 @@ class Qwen(Gridded):
 
     def encode(self, images: Sequence[Image.Image]) -> Encoded:
         """All tokens of images."""
-        shown = self.processor.image_processor(images=list(images), return_tensors="pt").to(self.model.device)
+        with processing():
+            shown = self.processor.image_processor(images=list(images), return_tensors="pt").to(self.model.device)
         seen = self.base.get_image_features(shown["pixel_values"], shown["image_grid_thw"], return_dict=True)
         sizes = (shown["image_grid_thw"].prod(1) // self.merge**2).tolist()
         return self._encoded(seen, sizes)

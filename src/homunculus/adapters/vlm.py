@@ -17,13 +17,14 @@ from torch import Tensor
 
 from homunculus import image as images
 from homunculus.adapters.attention import attentive
-from homunculus.adapters.base import Family, Gridded, Picture, Shown, View, Wish, as_picture
+from homunculus.adapters.base import Family, Gridded, Picture, Shown, View, Wish, as_picture, processing
 from homunculus.adapters.crops import crops
 from homunculus.adapters.layout import laid_out
 from homunculus.adapters.prefill import Prefill
 from homunculus.errors import InputError, whole_number
 from homunculus.eye import SCOUTED, Eye, Glance, save
 from homunculus.reader import load_scout
+from homunculus.reader.model import COLDEST, SEEDS
 from homunculus.viz import picture
 
 Messages = Sequence[dict[str, Any]]
@@ -115,6 +116,10 @@ class VLM:
         self, images: Sequence[Any], questions: Sequence[str | Messages]
     ) -> tuple[list[str], list[str], list[list[Picture]]]:
         """Texts with placeholders, what is asked in each, and the pictures of each, opened."""
+        if isinstance(questions, str) or isinstance(images, (str, os.PathLike, Image.Image)):
+            raise InputError("images and questions come in lists, an entry a question; put a single one into a list")
+        if not questions:
+            raise InputError("there is no question; give at least one")
         groups = [list(group) if isinstance(group, (list, tuple)) else [group] for group in images]
         texts = self._texts(groups, questions)
         return texts, [_last(question) for question in questions], [[_opened(one) for one in group] for group in groups]
@@ -172,9 +177,9 @@ class VLM:
             shown = [as_picture(picture) for picture in group]
             groups.append([crop.image for picture in shown for crop in crops(picture, question, eye.budget, eye)])
             texts.append(self._text(question, len(groups[-1])))
-        made = self.processor(
-            text=texts, images=groups, padding=True, padding_side="left", return_tensors="pt", **self.family.as_it_is()
-        )
+        how = {"padding": True, "padding_side": "left", "return_tensors": "pt"} | self.family.as_it_is()
+        with processing():
+            made = self.processor(text=texts, images=groups, **how)
         return dict(made.to(self.model.device))
 
     @torch.no_grad()
@@ -182,8 +187,11 @@ class VLM:
         self, image: Any, questions: Sequence[str], most: int = 64, temperature: float = 0.0, seed: int = 0, **how: Any
     ) -> list[Reply]:
         """Answers to questions about one image; `how` goes to `prepare`."""
+        if isinstance(questions, str):
+            raise InputError("questions come in a list; put a single one into a list")
         image, replies = _opened(image), []
-        sampling = {"do_sample": True, "temperature": temperature} if temperature > 0 else {"do_sample": False}
+        seed = whole_number("seed", seed, *SEEDS)
+        sampling = {"do_sample": True, "temperature": temperature} if temperature > COLDEST else {"do_sample": False}
         for question in questions:
             inputs = self.prepare([image], [question], **how)
             torch.manual_seed(seed)
@@ -225,6 +233,8 @@ class VLM:
         if isinstance(question, str):
             content = [{"type": "image"}] * count + [{"type": "text", "text": question}]
             question = [{"role": "user", "content": content}]
+        if not question:
+            raise InputError("a conversation is empty")
         if getattr(self.processor, "chat_template", None) is None:
             raise InputError("the processor has no chat template; set processor.chat_template to that of the model")
         return str(self.processor.apply_chat_template(list(question), add_generation_prompt=True, tokenize=False))

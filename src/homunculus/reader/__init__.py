@@ -10,7 +10,7 @@ from torch import nn
 
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.scout import Scout
-from homunculus.reader.weights import SHIPPED, about, checked, digest, load
+from homunculus.reader.weights import SHIPPED, about, checked, device_of, digest, load
 
 if TYPE_CHECKING:
     from homunculus.reader.model import Reader
@@ -26,7 +26,7 @@ def load_encoder(
 
     `dtype` is bfloat16 on a GPU and float32 elsewhere unless told.
     """
-    return _loaded(Encoder, "encoder", weights, torch.device(device), dtype)
+    return _loaded(Encoder, "encoder", weights, device_of(device), dtype)
 
 
 def load_scout(
@@ -36,7 +36,7 @@ def load_scout(
 
     `dtype` is bfloat16 on a GPU and float32 elsewhere unless told.
     """
-    return _loaded(Scout, "scout", weights, torch.device(device), dtype)
+    return _loaded(Scout, "scout", weights, device_of(device), dtype)
 
 
 def load_reader(
@@ -55,9 +55,10 @@ def load_reader(
     from homunculus.reader.language import load_language
     from homunculus.reader.model import Reader
 
+    device = device_of(device)
     path = checked(Path(weights) if weights else SHIPPED, "bridge")
     header = about(path)
-    dtype = dtype or (torch.bfloat16 if torch.device(device).type == "cuda" else torch.float32)
+    dtype = dtype or (torch.bfloat16 if device.type == "cuda" else torch.float32)
     spoken = load_language(language, device, dtype)
     bridge = Bridge(**header.get("sizes", {}))
     load(bridge, path)

@@ -43,6 +43,8 @@ Speak = Callable[[Tensor, Tensor, int, float, int], Iterator[tuple[list[int], li
 
 LONGEST = 64  # tokens of an answer unless told
 TOGETHER = 8  # questions that are answered at a time
+COLDEST = 1e-4  # a temperature up to which sampling is taking the likeliest
+SEEDS = -(1 << 63), (1 << 63) - 1  # the least and the greatest
 LOOKING = ("allocator", "relevance", "budget")  # words of `ask` and whom they are for
 LOADING, TALKING = ("page", "dpi", "max_pixels"), ("most", "temperature", "seed")
 
@@ -59,6 +61,7 @@ class Answer:
     glance: Glance
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
+    ended: bool = True  # else it has as many tokens as it may have, and would go on
 
     @property
     def how_sure(self) -> str:
@@ -190,7 +193,7 @@ class Reader:
 
         `see` and `speak` are other ways to turn glances into tokens and notes, and to go through the language model.
         """
-        most = whole_number("most", most, 1)
+        most, seed = whole_number("most", most, 1), whole_number("seed", seed, *SEEDS)
         clock, seconds = [time.perf_counter()], dict(seconds or {})
 
         def lap(name: str) -> None:
@@ -284,7 +287,7 @@ class Reader:
             out = model(**feed, attention_mask=there, past_key_values=past, use_cache=True, logits_to_keep=1)
             past, logits = out.past_key_values, out.logits[:, -1].float()
             chance = logits.softmax(1)
-            if temperature > 0:
+            if temperature > COLDEST:
                 ids = (logits / temperature).softmax(1).multinomial(1, generator=lots)
             else:
                 ids = logits.argmax(1, keepdim=True)
@@ -305,9 +308,8 @@ class Reader:
             text.strip().removesuffix(UNSURE).strip()
         )  # copied from a note, which has it from us and not from the page
         sure = calibrated(sum(chances) / len(chances), self.calibration)
-        return Answer(
-            text, 1 - sure if text == NOT_FOUND else sure, glance, tuple(note.text for note in notes), seconds
-        )
+        read, ended = tuple(note.text for note in notes), ids[-1] in self.ends
+        return Answer(text, 1 - sure if text == NOT_FOUND else sure, glance, read, seconds, ended)
 
 
 def calibrated(chance: float, calibration: tuple[float, float]) -> float:

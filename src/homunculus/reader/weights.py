@@ -22,6 +22,15 @@ SMALL = 4096  # numbers from which a tensor is stored in int8
 SCALE = ".scale"
 
 
+def device_of(name: torch.device | str) -> torch.device:
+    """A device by its name, if this machine has it."""
+    try:
+        torch.zeros(1, device=name).item()
+        return torch.device(name)
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise InputError(f"this machine has no device {str(name)!r}; use cpu, or cuda where there is a GPU") from error
+
+
 def save(model: nn.Module, path: Path, header: dict[str, Any], int8: bool = True) -> None:
     """Write a model's weights; `header` (its sizes, how it was trained) goes into the file as JSON."""
     tensors: dict[str, Tensor] = {}

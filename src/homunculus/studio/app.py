@@ -101,15 +101,15 @@ def _errors(app: FastAPI) -> None:
 
         app.add_exception_handler(kind, handler)
 
-    def plain(message: str, status: int) -> JSONResponse:
-        return JSONResponse(error_body(message), status, HEADERS.get(status))
+    def plain(message: str, status: int, headers: Any = None) -> JSONResponse:
+        return JSONResponse(error_body(message), status, headers or HEADERS.get(status))
 
     def later(error: BusyError) -> JSONResponse:
         return JSONResponse(error_body(str(error), "rate_limit_error"), 429, {"Retry-After": str(error.seconds)})
 
     told_as(RequestError, lambda error: plain(str(error), error.status))
     told_as(RequestValidationError, lambda error: plain(told(error), 422))
-    told_as(HTTPException, lambda error: plain(_named(error), error.status_code))
+    told_as(HTTPException, lambda error: plain(_named(error), error.status_code, error.headers))
     told_as(ClientDisconnect, lambda error: plain("the request broke off", 400))
     told_as(InputError, lambda error: plain(str(error), 422))
     told_as(ImageError, lambda error: plain(str(error), 422))

@@ -36,7 +36,12 @@ class Message(BaseModel):
     """One turn."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[Part]
+    content: str | list[Part] | None = None
+
+    @property
+    def parts(self) -> list[Part]:
+        """The pieces of it, a plain text as one."""
+        return [Part(type="text", text=self.content)] if isinstance(self.content, str) else self.content or []
 
 
 class StreamOptions(BaseModel):
@@ -52,12 +57,14 @@ class Chat(BaseModel):
 
     messages: Annotated[list[Message], Field(min_length=1, max_length=256)]
     model: str = MODEL
-    stream: bool = False
+    stream: bool | None = None
     stream_options: StreamOptions | None = None
     max_tokens: Annotated[int | None, Field(ge=1)] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
-    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)] = 0
+    temperature: Annotated[float | None, Field(ge=0, le=2)] = None
+    seed: Annotated[int | None, Field(ge=-(1 << 63), lt=1 << 63)] = None
+    n: Annotated[int | None, Field(ge=1, le=1)] = None
+    stop: str | Annotated[list[str], Field(max_length=4)] | None = None
     budget: Annotated[int, Field(ge=1, le=4096)] = 273
     allocator: str = "foveated"
     relevance: str = "query"
@@ -77,8 +84,7 @@ class Chat(BaseModel):
         """The text of the last turn of the user."""
         for message in reversed(self.messages):
             if message.role == "user":
-                parts = [message.content] if isinstance(message.content, str) else [p.text for p in message.content]
-                text = " ".join(filter(None, parts)).strip()
+                text = " ".join(part.text for part in message.parts if part.text).strip()
                 if text:
                     return text
         raise RequestError("a question is missing: the last message of the user has no text", 422)
@@ -88,16 +94,29 @@ class Chat(BaseModel):
         if self.image_id is not None:
             return None
         for message in reversed(self.messages):
-            parts = [] if isinstance(message.content, str) else message.content
-            for part in reversed(parts):
+            for part in reversed(message.parts):
                 if part.image_url is not None:
                     return part.image_url.url
         raise RequestError("an image is missing: add one to a message as image_url with a data URL", 422)
 
+    def said(self, answer: Answer, grows: bool = False) -> tuple[str, str]:
+        """The text up to where it shall stop, and why it ends; while it grows, without what may become another."""
+        text, stops = answer.text, [self.stop] if isinstance(self.stop, str) else self.stop or []
+        stops = [each for each in stops if each]
+        found = [text.index(each) for each in stops if each in text]
+        if found:
+            return text[: min(found)], "stop"
+        if grows:
+            text = text.rstrip("\ufffd")  # a letter of several bytes, not all of them there yet
+            begun = [n for each in stops for n in range(1, len(each)) if text.endswith(each[:n])]
+            text = text[: len(text) - max(begun, default=0)]
+        return text, "stop" if answer.ended else "length"
+
 
 def completion(chat: Chat, answer: Answer) -> dict[str, Any]:
     """A whole answer as OpenAI's clients read it; beside it what is ours."""
-    choice = {"index": 0, "message": {"role": "assistant", "content": answer.text}, "finish_reason": "stop"}
+    text, ended = chat.said(answer)
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": ended}
     return _head(chat, "chat.completion") | {"choices": [choice], "usage": usage(answer), "homunculus": ours(answer)}
 
 
@@ -116,7 +135,7 @@ def usage(answer: Answer) -> dict[str, int]:
 
 async def chunks(chat: Chat, answers: AsyncIterator[Answer]) -> AsyncIterator[str]:
     """A growing answer as server-sent events."""
-    head, told, last = _head(chat, "chat.completion.chunk"), "", None
+    head, told, last, why = _head(chat, "chat.completion.chunk"), "", None, "stop"
 
     def event(delta: dict[str, Any], ended: str | None = None, **more: Any) -> str:
         choice = {"index": 0, "delta": delta, "finish_reason": ended}
@@ -125,13 +144,18 @@ async def chunks(chat: Chat, answers: AsyncIterator[Answer]) -> AsyncIterator[st
     yield event({"role": "assistant", "content": ""})
     try:
         async for last in answers:
-            if last.text.startswith(told) and last.text != told:
-                yield event({"content": last.text[len(told) :]})
-                told = last.text
+            text, _ = chat.said(last, grows=True)
+            if text.startswith(told) and text != told:
+                yield event({"content": text[len(told) :]})
+                told = text
     except RequestError as error:  # too late for a status
         yield f"data: {json.dumps(error_body(str(error)))}\n\n"
         return
-    yield event({}, "stop", **({} if last is None else {"homunculus": ours(last)}))
+    if last is not None:
+        text, why = chat.said(last)
+        if text.startswith(told) and text != told:
+            yield event({"content": text[len(told) :]})
+    yield event({}, why, **({} if last is None else {"homunculus": ours(last)}))
     if last is not None and chat.stream_options and chat.stream_options.include_usage:
         yield f"data: {json.dumps(head | {'choices': [], 'usage': usage(last)})}\n\n"
     yield "data: [DONE]\n\n"

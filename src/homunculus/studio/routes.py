@@ -17,7 +17,7 @@ from homunculus.allocators import list_allocators
 from homunculus.eye import Glance
 from homunculus.reader.model import Answer
 from homunculus.relevance import list_relevances
-from homunculus.studio.chat import Chat, chunks, completion
+from homunculus.studio.chat import MODEL, Chat, chunks, completion
 from homunculus.studio.service import Calling
 from homunculus.studio.store import webp
 from homunculus.studio.uploads import Asking, Looking, RequestError
@@ -99,7 +99,8 @@ async def allocators() -> dict[str, list[str]]:
 @v1.get("/models")
 async def models() -> dict[str, Any]:
     """The one model that there is."""
-    return {"object": "list", "data": [{"id": "homunculus", "object": "model", "owned_by": "homunculus"}]}
+    model = {"id": MODEL, "object": "model", "created": 0, "owned_by": MODEL}
+    return {"object": "list", "data": [model]}
 
 
 @v1.post("/look", openapi_extra=body(Looking))

@@ -110,7 +110,7 @@ class Call:
         url, how = chat.image(), chat.asking()
         content = None if url is None else await self.heavy(uploads.from_data_url, url, self.limits)
         upload = await self.upload(content, chat.image_id, how.page)
-        return chat, wish_of("ask", upload, how, chat.temperature, chat.seed)
+        return chat, wish_of("ask", upload, how, chat.temperature or 0.0, chat.seed or 0)
 
     async def done(self, wish: Wish) -> AsyncIterator[Any]:
         """What comes of a wish, bit by bit; the job is dropped if nobody listens any more."""

@@ -192,7 +192,7 @@ def fit(kind: type[Any], words: Any) -> Any:
 
 
 def told(error: Any) -> str:
-    """The first thing that is wrong, in a sentence."""
-    first = error.errors()[0]
+    """What is wrong, in a sentence: of several things the first, of several ways to put it the nearest."""
+    first = max(error.errors(), key=lambda each: len(each["loc"]))
     name = ".".join(str(part)[:40] for part in first["loc"]) or "the request"
     return f"{name}: {first['msg'].removeprefix('Value error, ')}"

@@ -5,6 +5,8 @@ That is what a fixed budget is for: every look of K tokens fits into the same ba
 
 from __future__ import annotations
 
+import json
+import logging
 import threading
 import time
 from collections import OrderedDict, deque
@@ -26,6 +28,7 @@ TOGETHER = 8  # questions that are answered at a time
 PIXELS = 64_000_000  # of all pages that are remembered
 GLANCES = 32  # looks that are remembered
 Kind = Literal["look", "ask"]
+log = logging.getLogger("homunculus.studio")
 
 
 class BusyError(Exception):
@@ -142,6 +145,7 @@ class Work:
         try:
             self.reader = self.load_reader()
         except Exception as error:  # told to whoever asks
+            log.error(json.dumps({"failure": str(error)}))
             with self.change:
                 self.state, self.failure = "failed", str(error)
                 refused, self.line = list(self.line), deque()

@@ -22,6 +22,7 @@ export function toHash(state) {
 export function fromHash(hash) {
   const words = new URLSearchParams(hash.replace(/^#/, ""));
   const text = (name) => words.get(name) ?? DEFAULTS[name];
+  const [x, y] = ["x", "y"].map((name) => within(words.get(name), 0, 1e6, null));
   return {
     image: text("image"),
     page: Math.round(within(words.get("page"), 0, 1e6, 0)),
@@ -31,7 +32,6 @@ export function fromHash(hash) {
     budget: Math.round(within(words.get("budget"), 16, 1024, DEFAULTS.budget)),
     fovea: within(words.get("fovea"), 0, 1, DEFAULTS.fovea),
     second: text("second"),
-    x: within(words.get("x"), 0, 1e6, null),
-    y: within(words.get("y"), 0, 1e6, null),
+    ...(x === null || y === null ? { x: null, y: null } : { x, y }), // half a place is none
   };
 }

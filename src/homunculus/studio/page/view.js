@@ -25,9 +25,11 @@ export function complain(text) {
   $("error").textContent = text;
 }
 
-export const busy = (now) => now === undefined
-  ? $("answers").getAttribute("aria-busy") === "true"
-  : $("answers").setAttribute("aria-busy", now);
+export function busy(now) {
+  if (now === undefined) return $("answers").getAttribute("aria-busy") === "true";
+  $("answers").setAttribute("aria-busy", now);
+  if (now) for (const name of ["save-png", "save-json"]) $(name).disabled = true; // half of a look is not kept
+}
 
 export function failed(error) {
   if (error.name === "AbortError") return;
