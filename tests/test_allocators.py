@@ -268,6 +268,14 @@ def test_what_is_no_tensor_of_numbers_is_named(wrong):
         allocate(wrong, TREE, FLAT)
 
 
+def test_numpy_arrays_in_reversed_order_are_numbers_too():
+    relevance = np.linspace(0, 1, 2 * TREE.size).reshape(2, -1)
+    assert same(
+        allocate("foveated", TREE, relevance[:, ::-1], 20, np.array([[20.0, 30.0]] * 2)[:, ::-1]),
+        allocate("foveated", TREE, relevance[:, ::-1].copy(), 20, torch.tensor([[30.0, 20.0]] * 2)),
+    )
+
+
 def test_whole_numbers_of_any_kind_and_size_are_budgets():
     for budget in (np.int64(7), torch.tensor(7)):
         assert allocate("grid", TREE, FLAT, budget).boxes.shape == (2, 7, 4)

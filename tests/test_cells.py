@@ -157,3 +157,10 @@ def test_copies_on_a_device_are_made_once():
     tree = CellTree(64, 64)
     assert tree.to("cpu") is tree and tree.to("meta") is tree.to("meta")
     assert "64x64" in repr(tree)
+
+
+def test_a_mask_that_leaves_part_of_the_tree_to_nobody_says_how_large_the_tree_should_be():
+    tree = CellTree(1024, 1024)
+    small = (tree.box[:, 0] < 300) & (tree.box[:, 1] < 500)
+    with pytest.raises(InputError, match="lay it out for 512 x 320 pixels and 4 levels"):
+        tree.restrict(small[None])

@@ -5,11 +5,13 @@ import os
 import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 import homunculus as hm
+from readers import tiny_reader
 
 
 @pytest.fixture
@@ -145,7 +147,14 @@ WRONG = [
     (["look"], "Missing argument"),
     (["look", "{page}", "x", "--nonsense"], "No such option"),
     (["look", "{page}", "x", "-k", "many"], "valid integer"),
+    (["ask", "{page}", "x", "--device", "abacus"], "no device 'abacus'"),
+    (["ask", "{page}", "x", "--device", "meta"], "no device 'meta'"),
+    (["view", "{page}", "x", "--out", "{page}", "-r", "information"], "cannot write .*page.png: File exists"),
     (["allocators", "gird"], "no allocator 'gird'"),
+    (["bench", "--allocators", "gird"], "no allocator 'gird'"),
+    (["bench", "--budgets", "64,many"], "budget must be a whole number"),
+    (["bench", "--budgets", ","], "nothing to measure"),
+    (["bench", "--device", "abacus"], "no device 'abacus'"),
     (["stare"], "No such command"),
 ]
 
@@ -156,6 +165,31 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(homunculus, file, tmp_path,
     code, out, err = homunculus(*(a.format(page=file, text=tmp_path / "text.png") for a in arguments))
     assert code == 2 and out == ""
     assert re.search(message, err) and err.startswith("homunculus: ") and err.count("\n") == 1
+
+
+def test_a_view_leaves_no_pieces_of_another_behind(homunculus, file, tmp_path):
+    views = []
+    for budget in (273, 1):
+        code, out, err = homunculus("view", file, "", "-r", "information", "-k", budget, "--out", tmp_path / "view")
+        assert code == 0, err
+        views.append(sorted(made.name for made in (tmp_path / "view").iterdir()))
+        assert len(views[-1]) == out.count("tokens, of")
+    assert len(views[0]) > 1 and views[1] == ["0-whole.png"]
+
+
+def test_bench_tells_what_an_answer_takes(homunculus, file, tmp_path):
+
+    weights, language = tiny_reader(tmp_path)
+    own = ("--weights", weights, "--language", language, "--repeat", 2, "--json", "-")
+    for page in ((file,), ()):
+        code, out, err = homunculus("bench", *page, *own, "--allocators", "grid,foveated", "--budgets", "5,9")
+        assert code == 0, err
+        rows = json.loads(out)["rows"]
+        assert [(row["allocator"], row["budget"]) for row in rows] == list(product(("grid", "foveated"), (5, 9)))
+        for row in rows:
+            parts = [row[part] for part in ("load", "look", "encode", "read", "answer")]
+            assert min(parts[1:]) > 0 and row["total"] < 10 * sum(parts) and row["total"] > max(parts) / 2
+        assert err.count("foveated") == 2 and "in all" in err
 
 
 def test_help_teaches(homunculus):

@@ -1,6 +1,7 @@
 """An image and a question in, a glance out: what users call, on real files."""
 
 import json
+import pickle
 import subprocess
 import sys
 import time
@@ -261,3 +262,22 @@ def test_several_questions_about_one_image_get_the_looks_that_each_would_get_alo
         alone = eye.look_at(eye.scene(hm.load_image(page)), question)
         assert glance.question == question and torch.equal(glance.selection.boxes, alone.selection.boxes)
         assert torch.equal(glance.fixations, alone.fixations) and torch.equal(glance.relevance, alone.relevance)
+
+
+def test_a_fixation_may_be_a_reversed_array():
+    pixels = torch.zeros(3, 90, 90, dtype=torch.uint8)
+    glance = hm.Eye("grid", "information", 4).look(pixels, fixation=np.array([20.0, 10.0])[::-1])
+    assert glance.fixations.tolist() == [[10.0, 20.0]]
+
+
+@pytest.mark.parametrize(("budget", "levels"), [(3, None), (40, 1)])
+def test_uniform_can_be_shown_whatever_the_tree(budget, levels):
+    pixels = torch.randint(0, 256, (3, 700, 900), dtype=torch.uint8)
+    glance = hm.Eye("uniform", "information", budget, levels=levels).look(pixels)
+    assert glance.patches().shape[0] == glance.selection.boxes.shape[1] <= budget and glance.picture().width > 700
+
+
+def test_a_batch_error_keeps_its_message_on_the_way_to_another_process():
+    error = BatchError([1, InputError("no such page")])
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) and again.results[0] == 1

@@ -45,3 +45,10 @@ def test_the_longest_name_works_and_impossible_ones_are_named(tmp_path):
     for wrong in (tmp_path / "no" / "folder.txt", tmp_path, tmp_path / ("n" * 300)):
         with pytest.raises(InputError, match="cannot write"), replacing(wrong) as unfinished:
             unfinished.write_text("x")
+
+
+def test_several_files_are_written_into_one_folder_at_the_same_time(tmp_path):
+    with replacing(tmp_path / "a.txt") as first, replacing(tmp_path / "b.txt") as second:
+        first.write_text("a")
+        second.write_text("b")
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"a.txt": "a", "b.txt": "b"}

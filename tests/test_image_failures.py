@@ -6,12 +6,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageFile
 
-from homunculus.errors import ImageError
+from homunculus.errors import ImageError, InputError
 from homunculus.image import load
 from pictures import NOISE, channels_first, encoded, png
 
@@ -159,3 +161,15 @@ def test_hundred_megapixels_stay_under_1200_megabytes(tmp_path: Path, kind: str,
     peak = int(done.stdout) / 1024
     print(f"{mode} {kind}: {peak:.0f} MiB")
     assert peak * 1024**2 < 1.2e9
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"dpi": "144"}, {"dpi": None}, {"dpi": float("nan")}, {"page": True}, {"max_pixels": 0.5}]
+)
+def test_wrong_options_are_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(wrong))} must be"):
+        load(NOISE, **wrong)
+
+
+def test_options_may_be_numpy_s_numbers() -> None:
+    load(NOISE, page=np.int64(0), dpi=np.float32(72), max_pixels=np.int64(10**6))

@@ -99,6 +99,16 @@ def test_an_answer_grows_as_it_is_streamed(trained, page):
     assert 2 <= len(sampled) <= 3  # the same seed says the same
 
 
+def test_an_answer_knows_whether_it_has_ended_and_the_coldest_sample_is_the_likeliest(trained, page):
+    reader = load_reader(*trained)
+    plain, cold = (reader.ask(page, "Total?", budget=16, most=4, temperature=t) for t in (0.0, 1e-45))
+    assert plain.text == cold.text
+    reader.ends = set()
+    assert not reader.ask(page, "Total?", budget=16, most=2).ended
+    reader.ends = set(range(300))
+    assert reader.ask(page, "Total?", budget=16, most=2).ended
+
+
 def test_a_reader_names_what_is_wrong(trained, page, tmp_path):
     weights, language = trained
     reader = load_reader(weights, language)
@@ -107,6 +117,10 @@ def test_a_reader_names_what_is_wrong(trained, page, tmp_path):
             reader.ask(page, wrong)
     with pytest.raises(InputError, match="knows no 'colour'"):
         reader.ask(page, "Total?", colour="red")
+    with pytest.raises(InputError, match="seed must be"):
+        reader.ask(page, "Total?", temperature=1.0, seed=1 << 64)
+    with pytest.raises(InputError, match="no device 'abacus'"):
+        load_reader(weights, language, "abacus")
     with pytest.raises(InputError, match="cannot load a language model"):
         load_reader(weights, tmp_path)
     other = LlamaForCausalLM.from_pretrained(language)

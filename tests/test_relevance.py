@@ -302,3 +302,9 @@ def test_pruning_keeps_every_cell_that_reaches_the_threshold():
     assert (pruned[:, below] >= pruned[:, tree.parent[below]]).all(), "a cell below a pruned one is not pruned"
     with pytest.raises(InputError, match="boxes must be"):
         hiz.bound(torch.zeros(3, 4))
+
+
+def test_a_bucket_of_one_image_makes_a_scene_too():
+    pixels = torch.randint(0, 256, (1, 3, 200, 300), dtype=torch.uint8)
+    scenes = Scene(pixels, CellTree.bucket([(200, 300)])), Scene(pixels, CellTree(200, 300))
+    assert torch.equal(*(relevance_of("query", scene, ["what is in the top left corner?"]) for scene in scenes))

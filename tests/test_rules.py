@@ -166,6 +166,18 @@ def test_offgrid_points_are_exactly_as_many_distinct_boxes_inside_the_image(heig
     assert (selection.levels[0].diff() <= 0).all(), "not coarse to fine"
 
 
+def test_offgrid_gives_all_cells_of_a_small_image_and_the_same_beside_a_large_one():
+    sizes = [(1400, 640), (300, 200), (33, 31)]
+    bucket, singles = CellTree.bucket(sizes), [CellTree(*size) for size in sizes]
+    together = allocate("logpolar", bucket, torch.zeros(3, bucket.size), 273, offgrid=True)
+    for b, tree in enumerate(singles):
+        alone = allocate("logpolar", tree, torch.zeros(1, tree.size), 273, offgrid=True)
+        row = together.row(b)
+        assert torch.equal(row.boxes, alone.boxes) and torch.equal(row.levels, alone.levels)
+        if tree.size <= 273:
+            assert sorted(alone.boxes[0].long().tolist()) == sorted(tree.box.tolist())
+
+
 def test_offgrid_centres_a_patch_on_the_fixation():
     fixation = torch.tensor([[1003.0, 777.0]], dtype=torch.float64)
     selection = allocate("logpolar", SQUARE, flat(SQUARE), 273, fixation, offgrid=True)
@@ -446,3 +458,18 @@ def test_wording_reads_kinds_of_words():
     assert Wording.of("What is written on the building's sign?").text == 1
     assert Wording.of("") == Wording(0, 0, False, False, False)
     assert Wording.of("Describe everything").broad and Wording.of("first row").rows
+
+
+def test_the_coverage_loss_does_not_see_padding_and_names_what_is_wrong():
+    bucket = CellTree.bucket([(640, 960), (64, 64)])
+    scores = torch.rand(2, bucket.size)
+    padded = torch.where(bucket.valid, scores, torch.nan).requires_grad_()
+    loss = coverage_loss(padded, bucket, 20)
+    loss.backward()
+    assert loss.item() == coverage_loss(scores, bucket, 20).item() and bool(padded.grad.isfinite().all())
+    for wrong in ({"budget": 0}, {"regions": 0}):
+        with pytest.raises(InputError, match="must be a whole number"):
+            coverage_loss(scores, bucket, **wrong)
+    with pytest.raises(InputError, match=r"scores must be \[B"):
+        coverage_loss(scores[:, 1:], bucket)
+    assert coverage_loss(scores.to("meta"), bucket).device.type == "meta"  # the tree goes where the scores are

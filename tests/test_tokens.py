@@ -243,3 +243,23 @@ def test_every_pixel_of_a_cut_shows_its_own_cell(how):
                      if l < level and b[0] >= x0 and b[1] >= y0 and b[2] <= x1 and b[3] <= y1]  # fmt: skip
             if not finer:
                 assert torch.equal(shown, own.repeat_interleave(2**level, 1).repeat_interleave(2**level, 2))
+
+
+@pytest.mark.parametrize(
+    ("size", "levels", "budget"), [((1024, 900), None, 1), ((5, 3000), None, 7), ((700, 500), 1, 60)]
+)
+def test_uniform_cells_coarser_than_the_tree_have_pixels_too(size, levels, budget):
+    tree = CellTree(*size, levels=levels)
+    pixels = noise(2, 3, *size)
+    selection = allocate("uniform", tree, torch.ones(2, tree.size), budget)
+    assert float(selection.levels.max()) > tree.levels - 1
+    out = patches(gaussian(pixels, tree.levels), selection)
+    deep = gaussian(pixels, int(selection.levels.max()) + 2)
+    assert torch.equal(out, patches(deep, selection)) and abs(float(out.float().mean()) - 127.5) < 8
+
+
+def test_painting_one_cell_over_a_long_strip_makes_no_square_of_its_length():
+    tree = CellTree(4, 100_000)
+    levels = gaussian(noise(1, 3, 4, 100_000), tree.levels)  # a square would take 120 GB
+    image = reconstruct(levels, allocate("uniform", tree, torch.ones(1, tree.size), 1))
+    assert image.shape == (1, 3, 4, 100_000) and abs(float(image.mean()) - 127.5) < 8

@@ -141,8 +141,12 @@ class CellTree:
         if any(rows * columns == 0 for rows, columns in sizes):
             raise InputError("valid leaves an image without any finest cell; every image needs at least one")
         tree = CellTree._of(tuple(sizes), tuple(depths), self.cell, self.device, bucket=True)
-        same_layout = tree.shapes == self.shapes
-        if not same_layout or not torch.equal(tree.valid.expand_as(valid), valid.to(tree.device)):
+        if tree.shapes != self.shapes:
+            raise InputError(
+                f"valid leaves cells of the tree to no image: lay it out for {tree.height} x {tree.width} pixels and "
+                f"{tree.levels} levels, as CellTree.bucket does"
+            )
+        if not torch.equal(tree.valid.expand_as(valid), valid.to(tree.device)):
             raise InputError(
                 "valid must keep, for each image, the cells of a tree anchored top left; see CellTree.bucket"
             )

@@ -1,4 +1,4 @@
-"""The command line: `homunculus look`, `view`, `ask`, `allocators`, `eval`, `report`, `serve`, `train`.
+"""The command line: `homunculus look`, `view`, `ask`, `allocators`, `eval`, `report`, `bench`, `serve`, `train`.
 
 Colours and progress on a terminal, plain text when piped; exit code 0 only when all went well, 2 for wrong input.
 """
@@ -22,6 +22,7 @@ from rich.progress import track
 
 from homunculus import __version__
 from homunculus.allocators import RULES, check_options, options_of
+from homunculus.bench import bench
 from homunculus.errors import ImageError, InputError
 from homunculus.eval.cli import evaluate, report
 from homunculus.eye import Eye, Glance
@@ -76,7 +77,7 @@ def main() -> None:
         _complain(error)
     except OSError as error:  # of standard output: a full disk, or a reader that has seen enough
         if not isinstance(error, BrokenPipeError):
-            _complain(f"cannot write: {error.strerror or error}")
+            _complain(f"cannot write{f' {error.filename}' if error.filename else ''}: {error.strerror or error}")
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - Python would try once more at the end
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
@@ -186,6 +187,9 @@ def view(
         with replacing(file) as unfinished:
             crop.image.save(unfinished, format="PNG")
         out.print(f"{file}: {crop.image.width} x {crop.image.height}, {crop.tokens} tokens, of {list(crop.box)}")
+    for old in folder.glob("*-piece.png"):  # of a view that had more of them
+        if old.name.split("-")[0].isdecimal() and int(old.name.split("-")[0]) >= len(found):
+            old.unlink()
     sizes, whole = [crop.image.size for crop in found], (pixels.shape[2], pixels.shape[1])
     for name in COSTS:
         out.print(f"{name}: {cost(name, sizes)} tokens; the image itself {cost(name, [whole])}")
@@ -275,6 +279,7 @@ def allocators(name: Annotated[str | None, typer.Argument(help="One allocator, t
 
 app.command(name="eval")(evaluate)
 app.command()(report)
+app.command()(bench)
 
 
 @app.command()

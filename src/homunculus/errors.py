@@ -1,5 +1,7 @@
 """The two ways in which input can be wrong. Both carry one sentence that says what to do."""
 
+from __future__ import annotations
+
 import operator
 import reprlib
 from typing import Any
@@ -21,6 +23,9 @@ class BatchError(ImageError):
         reasons = "; ".join(str(error) for error in failed)
         super().__init__(f"{len(failed)} of {len(results)} images failed, the others are in `.results`: {reasons}")
         self.results = results
+
+    def __reduce__(self) -> tuple[type[BatchError], tuple[list[object]]]:
+        return type(self), (self.results,)
 
 
 def whole_number(name: str, value: Any, least: int = 1, most: int | None = None) -> int:

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -300,7 +301,8 @@ class Eye:
         if fixation is None:
             return looking.peak(scene.tree, relevance * query(scene, [question]), count)
         try:
-            points = torch.as_tensor(fixation, dtype=torch.float64)
+            array = np.ascontiguousarray(fixation) if isinstance(fixation, np.ndarray) else fixation
+            points = torch.as_tensor(array, dtype=torch.float64)
         except (TypeError, ValueError, RuntimeError):
             points = torch.empty(0)
         if points.ndim not in (1, 2) or points.shape[-1] != 2:

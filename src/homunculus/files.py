@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from homunculus.errors import InputError
+
+_COUNT = itertools.count()  # threads write into one folder at the same time
 
 
 @contextmanager
@@ -25,7 +28,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         if target.exists() and not target.is_file():
             yield Path(path)
             return
-        unfinished = target.with_name(f".unfinished-{os.getpid()}{target.suffix[:16]}")
+        unfinished = target.with_name(f".unfinished-{os.getpid()}-{next(_COUNT)}{target.suffix[:16]}")
         yield unfinished
         unfinished.replace(target)
     except OSError as error:

@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -21,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
-from homunculus.errors import ImageError, InputError
+from homunculus.errors import ImageError, InputError, shown, whole_number
 
 MAX_PIXELS = 256 * 1024 * 1024
 STRIP_PIXELS = 1024 * 1024  # converted at once: the working memory beside image and tensor
@@ -80,12 +81,10 @@ class _Request:
     max_pixels: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.page, int) or self.page < 0:
-            raise InputError(f"page must be a whole number from 0, not {self.page!r}")
-        if not (math.isfinite(self.dpi) and self.dpi > 0):
-            raise InputError(f"dpi must be a positive number, not {self.dpi!r}")
-        if not isinstance(self.max_pixels, int) or self.max_pixels < 1:
-            raise InputError(f"max_pixels must be a positive whole number, not {self.max_pixels!r}")
+        whole_number("page", self.page, 0)
+        if not (isinstance(self.dpi, Real) and 0 < self.dpi < math.inf):
+            raise InputError(f"dpi must be a positive number, not {shown(self.dpi)}")
+        whole_number("max_pixels", self.max_pixels)
 
     def check_size(self, width: int, height: int) -> None:
         pixels = width * height

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homunculus.errors import InputError
+from homunculus.errors import InputError, whole_number
 from homunculus.kernels.choice import kernels_for
 
 KERNEL = (1, 3, 3, 1)  # / 8: bilinear halving with antialiasing; dyadic, so exact on 8-bit pixels
@@ -128,7 +128,7 @@ def gaussian(x: Tensor, levels: int, kernel: Sequence[float] = KERNEL) -> list[T
     """
     _check_image(x)
     _check_kernel(kernel)
-    _check_count("levels", levels, 1)
+    whole_number("levels", levels)
     if x.dtype == torch.uint8 and tuple(kernel) == KERNEL and kernels_for(x):
         from homunculus.kernels import mip
 
@@ -186,7 +186,7 @@ def steerable(x: Tensor, levels: int, orientations: int = 4) -> SteerablePyramid
     float64 in gives float64; anything else float32, since low can outgrow 16 bits.
     """
     _check_image(x)
-    _check_count("orientations", orientations, 1)
+    whole_number("orientations", orientations)
     x = _widened(x)
     sizes = _level_sizes(_size(x), levels)
     spectrum = torch.fft.rfft2(x)  # [..., H, W//2+1]
@@ -282,7 +282,7 @@ def _uncrop(spectrum: Tensor, size: Size) -> Tensor:
 
 def _level_sizes(size: Size, levels: int) -> list[Size]:
     """Sizes of levels 0..levels, or InputError when the image is too small for so many."""
-    _check_count("levels", levels, 0)
+    whole_number("levels", levels, 0)
     most = max(0, min(size).bit_length() - 3)  # floor(log2(n)) - 2
     if levels > most:
         raise InputError(f"{levels} steerable levels are too many for {size[0]}x{size[1]}; at most {most}.")
@@ -323,8 +323,3 @@ def _check_kernel(kernel: Sequence[float]) -> tuple[float, ...]:
             f"not sum to 0, like {KERNEL}."
         )
     return weights
-
-
-def _check_count(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise InputError(f"{name} is {value}; it must be at least {least}.")

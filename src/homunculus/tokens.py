@@ -11,7 +11,7 @@ from torch import Tensor
 from homunculus.cells import Selection
 from homunculus.errors import InputError
 from homunculus.kernels.choice import capturing, kernels_for
-from homunculus.pyramid import double, halve
+from homunculus.pyramid import double, gaussian, halve
 
 UNKNOWN = 127.0  # grey of what a selection knows nothing about
 
@@ -21,11 +21,11 @@ def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
 
     One gather per level (on a GPU one in all), which touches only the chosen pixels. A cell that its image only partly
     fills repeats the image's edge. Cells off the tree (`uniform`, off-grid points) are sampled from the image at their
-    fractional scale. Places that a row does not have (`mask` False) are zero.
+    fractional scale, however coarse. Places that a row does not have (`mask` False) are zero.
     """
     if len(levels[0]) != len(selection):
         raise InputError(f"the levels hold {len(levels[0])} images, the selection {len(selection)}")
-    cell, channels = selection.cell, levels[0].shape[1]
+    levels, cell, channels = _deep_enough(levels, selection), selection.cell, levels[0].shape[1]
     if kernels_for(levels[0]) and levels[0].dtype == torch.uint8 and channels == 3:
         found = by_kernel(levels, selection)
         if found is not None:
@@ -34,7 +34,7 @@ def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
         return at_once(levels, selection)
     out = levels[0].new_zeros(*selection.mask.shape, channels, cell, cell)  # [B, K, C, p, p]
     for level in selection.levels[selection.mask].unique().tolist():
-        if level > len(levels) - 1:
+        if level >= len(levels):
             raise InputError(f"the selection has cells of level {level}, the pyramid {len(levels)} levels")
         b, k = ((selection.levels == level) & selection.mask).nonzero(as_tuple=True)
         origin = selection.boxes[b, k, :2]  # [n, 2] x, y in pixels of the image
@@ -45,6 +45,14 @@ def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
             found = _sample(image, b, origin / 2.0**level, sizes, cell)
             out[b, k] = found if out.is_floating_point() else (found + 0.5).to(out.dtype)
     return out
+
+
+def _deep_enough(levels: Sequence[Tensor], selection: Selection) -> Sequence[Tensor]:
+    """The levels, and more where cells off the tree are coarser than it: few tokens for a large image."""
+    if selection.indices is not None or capturing(selection.levels):
+        return levels
+    missing = int(selection.levels.max()) + 1 - len(levels)
+    return levels if missing < 1 else [*levels[:-1], *gaussian(levels[-1], missing + 1)]
 
 
 def by_kernel(levels: Sequence[Tensor], selection: Selection) -> Tensor | None:
@@ -191,11 +199,10 @@ def _paint(levels: Sequence[Tensor], selection: Selection, at: int) -> Tensor:
             x0, y0, x1, y1 = (selection.boxes[b, k] / 2**at).round().long().tolist()
             x1, y1 = max(x1, x0 + 1), max(y1, y0 + 1)
             side = max(1, round(float(selection.span[b, k]) / 2**at))
-            whole = F.interpolate(cells[b, k][None], (side, side), mode="bilinear", antialias=True)
             part = canvas[b : b + 1, :, y0:y1, x0:x1]
-            part.copy_(
-                whole[..., : part.shape[2], : part.shape[3]]
-                if side >= max(part.shape[2:])
-                else F.interpolate(whole, part.shape[2:], mode="bilinear")
-            )
+            # one axis after the other: of a cell that the border cuts off, only what is shown is made
+            whole = F.interpolate(cells[b, k][None], (side, selection.cell), mode="bilinear", antialias=True)
+            whole = whole[:, :, : part.shape[2]]
+            whole = F.interpolate(whole, (whole.shape[2], side), mode="bilinear", antialias=True)[..., : part.shape[3]]
+            part.copy_(whole if whole.shape == part.shape else F.interpolate(whole, part.shape[2:], mode="bilinear"))
     return canvas.clamp(0, 255)

@@ -13,6 +13,7 @@ from math import isfinite
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -178,7 +179,7 @@ def _checked(tree: CellTree, fixation: Tensor, images: int) -> Tensor:
 def _numbers(name: str, values: Any) -> Tensor:
     """Values as a tensor of real numbers."""
     try:
-        tensor = torch.as_tensor(values)
+        tensor = torch.as_tensor(np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values)
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"{name} must be a tensor of numbers, got {shown(values)}") from None
     if tensor.is_complex():

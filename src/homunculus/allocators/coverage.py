@@ -9,7 +9,7 @@ from homunculus.allocators.frame import Request
 from homunculus.allocators.grid import grid
 from homunculus.allocators.strata import stratum_of
 from homunculus.cells import CellTree
-from homunculus.errors import InputError
+from homunculus.errors import InputError, whole_number
 
 
 def coverage(request: Request) -> Tensor:
@@ -25,6 +25,10 @@ def coverage_loss(
     Scores are [B, N] as in `allocate`, chosen softly (`soft_topk`) so that gradients flow; returned is `weight` times
     the expected share of empty regions, averaged over the batch.
     """
+    whole_number("budget", budget), whole_number("regions along a side", regions, 1, 256)
+    if scores.ndim != 2 or scores.shape[1] != tree.size:
+        raise InputError(f"scores must be [B, {tree.size}] for {tree!r}, got {list(scores.shape)}")
+    tree = tree.to(scores.device)
     here = tree.at(0)
     there = tree.valid[:, here].expand(len(scores), -1)
     chosen = soft_topk(scores[:, here], there, budget, temperature)
@@ -42,6 +46,7 @@ def soft_topk(scores: Tensor, there: Tensor, count: int, temperature: float) -> 
     """
     if not temperature > 0:
         raise InputError(f"temperature must be above 0, got {temperature!r}")
+    scores = torch.where(there, scores, 0)  # what lies on padding does not matter
     wanted = there.sum(1, keepdim=True).clamp(max=count) - 0.5  # half a cell less: all of them needs no threshold
     with torch.no_grad():
         low = torch.where(there, scores, torch.inf).amin(1, keepdim=True) - 20 * temperature

@@ -17,13 +17,15 @@ from homunculus.fixation import eccentricity, pixels_per_degree
 def ring_points(request: Request, rings: int, sectors: int, alpha: float, e0: float, degrees: float) -> Selection:
     """The fixations and the ring points that lie in the image, filled up with cells of the cut that follows M(e).
 
-    Patches keep their size at the border and move inside instead. Order: coarse to fine, row by row.
+    Patches keep their size at the border and move inside instead. Order: coarse to fine, row by row. An image with no
+    more cells than tokens gives its cells.
     """
     tree = request.tree
     each = [_rings(request, gaze, rings, sectors, alpha, degrees) for gaze in request.fixation.unbind(1)]
     points, levels = torch.cat([p for p, _ in each], 1), torch.cat([l for _, l in each], 1)  # [B, P, 2], [B, P]
     size = tree.sizes.flip(1)[:, None].double()  # [B, 1, 2]
     inside = ((points >= 0) & (points <= size)).all(2)
+    inside = inside & (request.quota < tree.valid.sum(1, keepdim=True))  # an image that gets all of its cells is full
     span = tree.cell * 2.0 ** levels[..., None]
     low = torch.minimum((points - span / 2).clamp(min=0), (size - span).clamp(min=0))
     rings_boxes = torch.cat((low, torch.minimum(low + span, size)), 2)

@@ -52,9 +52,9 @@ def _named(scene: Scene, b: int, question: str) -> Tensor:
 
 
 def _soft_box(scene: Scene, region: Region) -> Tensor:
-    tree = scene.tree
+    tree, box = scene.tree, scene.tree.box_of_each[0]
     size = torch.tensor([tree.width, tree.height], device=tree.device)
-    x, y = ((tree.box[:, :2] + tree.box[:, 2:]) / 2 / size).float().unbind(1)
+    x, y = ((box[:, :2] + box[:, 2:]) / 2 / size).float().unbind(1)
     sides = (x - region.left, region.right - x, y - region.top, region.bottom - y)
     return torch.stack([torch.sigmoid(side / (SOFT / 4)) for side in sides]).prod(0)
 
