@@ -147,6 +147,7 @@ WRONG = [
     (["look"], "Missing argument"),
     (["look", "{page}", "x", "--nonsense"], "No such option"),
     (["look", "{page}", "x", "-k", "many"], "valid integer"),
+    (["look", "{page}", "x", "--fixations", "1000000"], "count of fixations must be"),
     (["ask", "{page}", "x", "--device", "abacus"], "no device 'abacus'"),
     (["ask", "{page}", "x", "--device", "meta"], "no device 'meta'"),
     (["view", "{page}", "x", "--out", "{page}", "-r", "information"], "cannot write .*page.png: File exists"),

@@ -144,6 +144,8 @@ def test_what_is_wrong_is_told_as_the_client_expects(client, address, png):
         client.chat.completions.create(model="homunculus", messages=messages(png), extra_body={"allocator": "none"})
     with pytest.raises(openai.UnprocessableEntityError, match="n: Input should be less than or equal to 1"):
         client.chat.completions.create(model="homunculus", messages=messages(png), n=2)
+    with pytest.raises(openai.UnprocessableEntityError, match=r"question: .* at most 2000 characters"):
+        client.chat.completions.create(model="homunculus", messages=messages(png, "Why? " * 401))
     heard = [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]
     with pytest.raises(openai.UnprocessableEntityError, match="type: Input should be 'text' or 'image_url'"):
         client.chat.completions.create(model="homunculus", messages=heard)

@@ -78,7 +78,7 @@ class Chat(BaseModel):
         """How to answer it."""
         texts, most = self.question(), self.max_completion_tokens or self.max_tokens or 64
         look = {name: getattr(self, name) for name in LOOKING}
-        return cast(Asking, fit(Asking, {"question": texts[:2000], "most": min(most, 256)} | look))
+        return cast(Asking, fit(Asking, {"question": texts, "most": min(most, 256)} | look))
 
     def question(self) -> str:
         """The text of the last turn of the user."""
