@@ -8,8 +8,10 @@ import sys
 import pytest
 import torch
 
-from homunculus import CellTree, Selection, allocate, pyramid, tokens
+from homunculus import CellTree, Selection, adapters, allocate, pyramid, tokens
+from homunculus.adapters import qwen
 from pyramids import devices, pixels
+from vlms import tiny
 
 pytest.importorskip("triton")
 
@@ -70,13 +72,12 @@ def test_cells_come_in_the_layout_of_a_tower(device, kernels):
     expected = (expected - torch.tensor(mean)[:, None, None]) / torch.tensor(deviation)[:, None, None]
     image, cells = x.to(device), cells_of(selection, device)
     built = [image, *mip.build(image, count - 1)]
-    plain = gather.gather(built, cells, 8, gather.Layout.normalised(torch.float32, mean, deviation))
+    plain = gather.gather(built, cells, 8, gather.Layout.normalised(torch.float32, mean, deviation, device=device))
     torch.testing.assert_close(plain.cpu(), expected)
     blocks = expected.flatten(0, 1).view(-1, 3, 2, 4, 2, 4).permute(0, 2, 4, 1, 3, 5)  # [K, m, m, 3, p, p]
     blocks = blocks[:, :, :, :, None].expand(-1, -1, -1, -1, 2, -1, -1).reshape(-1, 3 * 2 * 4 * 4)
-    layout = gather.Layout.normalised(torch.bfloat16, mean, deviation, merge=2, times=2)
-    found = gather.gather(built, cells, 8, layout)
-    torch.testing.assert_close(found.cpu().float(), blocks, rtol=1e-2, atol=1e-2)
+    layout = gather.Layout.normalised(torch.bfloat16, mean, deviation, 2, 2, device)
+    assert torch.equal(gather.gather(built, cells, 8, layout).cpu(), blocks.bfloat16())
 
 
 @devices
@@ -112,6 +113,29 @@ def test_patches_take_the_kernel_by_themselves():
     assert torch.equal(tokens.patches([level.clone() for level in levels], there).cpu(), expected)
 
 
+@devices
+@pytest.mark.parametrize("name", ["qwen3_vl", pytest.param("qwen2_5_vl", marks=pytest.mark.gpu)])
+def test_a_tower_gets_its_patches_from_the_kernel(device, kernels, name, tmp_path, monkeypatch):
+    """To the bit what its processor and torch would have made of the same cells."""
+    family = adapters.wrap(*tiny(name, tmp_path)).family
+    family.model.to(device, torch.bfloat16)
+    side = 3 * family.cell
+    x, tree = pixels(1, 3, side, side).to(device), CellTree(side, side, family.cell, levels=2).to(device)
+    found = allocate("grid", tree, torch.rand(1, tree.size, device=device), 3).in_rows()
+    levels = [x, *mip_of(x)]
+    if device == "cpu":
+        monkeypatch.setattr(qwen, "kernels_for", lambda x: True)
+    blocks = family._blocks(levels, found)
+    expected = family._patches(tokens.patches([level.clone() for level in levels], found)[0]).bfloat16()
+    assert blocks.dtype == torch.bfloat16 and torch.equal(family._patches(blocks[0]), expected)
+
+
+def mip_of(x: torch.Tensor) -> list[torch.Tensor]:
+    from homunculus.kernels import mip
+
+    return mip.build(x, 1)
+
+
 COMPILE = """
 import triton
 from triton.backends.compiler import GPUTarget
@@ -119,14 +143,14 @@ from triton.compiler import ASTSource
 
 from homunculus.kernels import gather, mip
 
-TYPES = dict.fromkeys(("x", "out", "floats", "image", "rest", "need"), "*u8") | {"mask": "*i1", "total": "i64"}
+TYPES = dict.fromkeys(("x", "out", "floats", "image", "rest", "need", "colours"), "*u8")
+TYPES |= {"mask": "*i1", "total": "i64"}
 TYPES |= dict.fromkeys(("table", "boxes", "levels", "sizes"), "*i64")
-TYPES |= dict.fromkeys(("red", "green", "blue", "dark", "grey", "light"), "fp32")
 MIP = {"room": 8, "raw": False, "wide": False, "some": False}
 CELLS = {"cell": 32, "room": 32, "count": 7, "between": False, "merge": 0, "times": 1}
 CASES = [(mip._kernel, MIP, {}), (mip._kernel, MIP | {"raw": True, "some": True}, {})]
 CASES += [(mip._kernel, MIP | {"wide": True}, {"floats": "*fp16"}), (mip._mark, {}, {"blocks": "*i32"})]
-CASES += [(gather._kernel, CELLS | {"merge": 2, "times": 2}, {"out": "*bf16"})]
+CASES += [(gather._kernel, CELLS | {"merge": 2, "times": 2}, {"out": "*bf16", "colours": "*bf16"})]
 CASES += [(gather._kernel, CELLS | {"between": True}, {"boxes": "*fp64", "levels": "*fp64"})]
 for kernel, constants, types in CASES:
     types = TYPES | types | dict.fromkeys(constants, "constexpr")

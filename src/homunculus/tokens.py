@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +13,9 @@ from homunculus.cells import Selection
 from homunculus.errors import InputError
 from homunculus.kernels.choice import capturing, kernels_for
 from homunculus.pyramid import double, gaussian, halve
+
+if TYPE_CHECKING:
+    from homunculus.kernels.gather import Layout
 
 UNKNOWN = 127.0  # grey of what a selection knows nothing about
 
@@ -55,15 +59,15 @@ def _deep_enough(levels: Sequence[Tensor], selection: Selection) -> Sequence[Ten
     return levels if missing < 1 else [*levels[:-1], *gaussian(levels[-1], missing + 1)]
 
 
-def by_kernel(levels: Sequence[Tensor], selection: Selection) -> Tensor | None:
-    """`patches` in one launch, of levels that lie as the kernels lay them; None of others."""
+def by_kernel(levels: Sequence[Tensor], selection: Selection, layout: Layout | None = None) -> Tensor | None:
+    """`patches` in one launch, of levels that lie as the kernels lay them; None of others. In a layout of one's own."""
     from homunculus.kernels import gather, mip
 
     if not mip.made(levels):
         return None
     _check_levels(levels, selection)
     cells = gather.Cells(selection.boxes, selection.levels, selection.mask, selection.sizes)
-    return gather.gather(levels, cells, selection.cell)
+    return gather.gather(levels, cells, selection.cell, layout)
 
 
 def _check_levels(levels: Sequence[Tensor], selection: Selection) -> None:

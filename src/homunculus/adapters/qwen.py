@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from homunculus import positions
+from homunculus import positions, tokens
 from homunculus.adapters.base import Encoded, Gridded, Picture, View, processing
 from homunculus.adapters.crops import in_blocks, pixels_of
+from homunculus.adapters.sight import Sight
+from homunculus.cells import Selection
 from homunculus.errors import InputError
+from homunculus.kernels.choice import kernels_for
 from homunculus.reader.replay import Replay
+
+if TYPE_CHECKING:
+    from homunculus.kernels.gather import Layout
 
 
 class Towered(NamedTuple):
@@ -43,6 +50,25 @@ class Qwen(Gridded):
                 f"the processor is that of another model: it cuts patches of {own.patch_size} pixels and merges "
                 f"{own.merge_size}, the model wants {self.patch} and {self.merge}"
             )
+
+    @cached_property
+    def sight(self) -> Sight:
+        """How it looks at images of sizes that it has met before; blocks come as the tower reads them."""
+        return Sight(self._blocks)
+
+    def _blocks(self, levels: Sequence[Tensor], chosen: Selection) -> Tensor:
+        """Chosen blocks, as their patches [B, K, merge merge 3 T p p] where a kernel writes them so, else as pixels."""
+        ready = tokens.by_kernel(levels, chosen, self._layout) if kernels_for(levels[0]) else None
+        return tokens.patches(levels, chosen) if ready is None else ready.view(*chosen.mask.shape, -1)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        """How the tower reads blocks."""
+        from homunculus.kernels.gather import Layout
+
+        values = torch.arange(256, dtype=torch.uint8, device=self.model.device).expand(3, 1, 256)
+        colours = self.normalised(values)[:, 0].to(self.base.visual.dtype)
+        return Layout(colours, self.merge, self.processor.image_processor.temporal_patch_size)
 
     @property
     def cell(self) -> int:
@@ -91,7 +117,10 @@ class Qwen(Gridded):
 
     def look(self, views: Sequence[View]) -> Encoded:
         """The tower on the chosen blocks of all images, each image by itself."""
-        parts = [self.cells(views), *(self.each(views, part) for part in (_boxes, _levels))]
+        cells = self.cells(views)
+        if len({part.dtype for part in cells}) > 1:  # some are ready, some are not
+            cells = [self._patches(part).view(len(part), -1).to(self.base.visual.dtype) for part in cells]
+        parts = [cells, *(self.each(views, part) for part in (_boxes, _levels))]
         sizes, grids = [view.count for view in views], torch.tensor([view.grid for view in views], dtype=torch.float32)
         parts.append(list((grids * self.merge).to(parts[0][0].device, non_blocking=True)))
         if self.fixed and len(set(sizes)) == 1:  # all in one shape, so that it can be captured
@@ -139,8 +168,8 @@ class Qwen(Gridded):
         """What the tower is told of all patches, one image after the other.
 
         Shape:
-            cells uint8 [B, K, 3, cell, cell], boxes [B, K, 4] and levels [B, K] of the chosen blocks, rows and columns
-            of patches of each image [B, 2] -> patches [n, 3 T p p], their places [n, 2], and those rows and columns.
+            cells [B, K, ...] as pixels or as patches, boxes [B, K, 4] and levels [B, K] of the chosen blocks, rows and
+            columns of patches of each image [B, 2] -> patches [n, 3 T p p], their places [n, 2], and both numbers.
         """
         at = self._patch_places(boxes, levels).flatten(1, 2)  # [B, K merge merge, 2]
         return self._patches(cells.flatten(0, 1)), at.flatten(0, 1), frames[:, None].expand_as(at).flatten(0, 1)
@@ -148,6 +177,8 @@ class Qwen(Gridded):
     def _patches(self, cells: Tensor) -> Tensor:
         """Pixels of cells uint8 [K, 3, cell, cell] as the patches of the tower, [K merge merge, 3 T p p]."""
         m, p, time = self.merge, self.patch, self.processor.image_processor.temporal_patch_size
+        if cells.dtype != torch.uint8:  # as `_blocks` made them
+            return cells.reshape(len(cells) * m * m, -1)
         x = self.normalised(cells).view(len(cells), 3, m, p, m, p).permute(0, 2, 4, 1, 3, 5)  # [K, m, m, 3, p, p]
         return x[:, :, :, :, None].expand(-1, -1, -1, -1, time, -1, -1).reshape(len(cells) * m * m, -1)
 

@@ -6,7 +6,7 @@ A GPU that has met the size before goes all of this way in one captured graph, w
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -25,11 +25,12 @@ from homunculus.relevance import Scene
 from homunculus.relevance.spatial import regions
 
 KEPT = 8  # sizes and rules that are remembered; the one longest unused goes first
+Paint = Callable[[Sequence[Tensor], Selection], Tensor]
 STEADY = ("grid", "foveated", "dag")  # rules of which shapes alone decide what they do
 
 
 class Seen(NamedTuple):
-    """Chosen cells in rows, see `Selection`, and their pixels, uint8 [B, K, 3, cell, cell]."""
+    """Chosen cells in rows, see `Selection`, and their pixels [B, K, ...] as they were painted."""
 
     boxes: Tensor
     levels: Tensor
@@ -39,9 +40,10 @@ class Seen(NamedTuple):
 
 
 class Sight:
-    """How an eye chooses by what a scout finds; remembers what it has met."""
+    """How an eye chooses by what a scout finds; remembers what it has met. `paint` makes pixels of levels and cells."""
 
-    def __init__(self) -> None:
+    def __init__(self, paint: Paint = tokens.patches) -> None:
+        self.paint = paint
         self.ways: OrderedDict[Hashable, Replay[Seen]] = OrderedDict()
 
     def can(self, eye: Eye, questions: Sequence[str]) -> bool:
@@ -59,7 +61,9 @@ class Sight:
         tree, scout = scene.tree, cast(Scout, eye.scout)
         key = (tree.image_sizes, tree.cell, id(scout), eye.allocator, eye.budget, *sorted(eye.options.items()))
         if key not in self.ways:
-            self.ways[key] = Replay(partial(_look, tree, eye, scout))  # a graph reads the tree: it must live as long
+            self.ways[key] = Replay(
+                partial(_look, tree, eye, scout, self.paint)
+            )  # a graph reads the tree: it must live as long
             if len(self.ways) > KEPT:
                 self.ways.popitem(last=False)
         self.ways.move_to_end(key)
@@ -70,7 +74,7 @@ class Sight:
 
 
 @torch.no_grad()
-def _look(tree: CellTree, eye: Eye, scout: Scout, pixels: Tensor, codes: Tensor) -> Seen:
+def _look(tree: CellTree, eye: Eye, scout: Scout, paint: Paint, pixels: Tensor, codes: Tensor) -> Seen:
     """What `Eye.choose` does, for questions as codes [B, QUESTION]."""
     scene = Scene(pixels, tree)
     found = scout.find(scout.look(small_copy(scene.levels)), codes[:, None])[:, 0]
@@ -78,6 +82,6 @@ def _look(tree: CellTree, eye: Eye, scout: Scout, pixels: Tensor, codes: Tensor)
     wanted = {"error": scene.lost} if "error" in options_of(eye.allocator).keys() - eye.options.keys() else {}
     places = peak(tree, relevance)
     chosen = allocate(eye.allocator, tree, relevance, eye.budget, places, **wanted, **eye.options).in_rows()
-    cells = tokens.patches(scene.levels, chosen)
+    cells = paint(scene.levels, chosen)
     assert chosen.indices is not None  # steady rules stay in the tree
     return Seen(chosen.boxes, chosen.levels, chosen.indices, chosen.mask, cells)

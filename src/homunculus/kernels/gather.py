@@ -22,24 +22,28 @@ TAPS = tl.constexpr(8)  # pixels of the finer level, each way, that one between 
 class Layout(NamedTuple):
     """How pixels come out: as [B, K, 3, cell, cell], or with `merge` as towers of Qwen read them, in patches of blocks.
 
-    Blocks give [B K merge merge, 3 times p p] with p = cell / merge, each patch `times` over. Floats are
-    value * scale + shift, three of each.
+    Blocks give [B K merge merge, 3 times p p] with p = cell / merge, each patch `times` over. `colours` [3, 256] says
+    what each value of a channel becomes, in the type that comes out; without, pixels stay uint8.
     """
 
-    dtype: torch.dtype = torch.uint8
-    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    shift: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    colours: Tensor | None = None
     merge: int = 0
     times: int = 1
 
     @classmethod
     def normalised(
-        cls, dtype: torch.dtype, mean: Sequence[float], deviation: Sequence[float], merge: int = 0, times: int = 1
+        cls,
+        dtype: torch.dtype,
+        mean: Sequence[float],
+        deviation: Sequence[float],
+        merge: int = 0,
+        times: int = 1,
+        device: torch.device | str = "cuda",
     ) -> Layout:
         """(value / 255 - mean) / deviation."""
-        scale = tuple(1 / 255 / s for s in deviation)
-        shift = tuple(-m / s for m, s in zip(mean, deviation, strict=True))
-        return cls(dtype, scale, shift, merge, times)  # type: ignore[arg-type]
+        middle, spread = torch.tensor(mean)[:, None], torch.tensor(deviation)[:, None]
+        colours = (torch.arange(256) / 255 - middle) / spread
+        return cls(colours.to(device, dtype), merge, times)
 
 
 # ---- the kernel ---------------------------------------------------------------------------------------------------
@@ -87,7 +91,7 @@ def _sampled(plane, pitch, last_x, last_y, x, y, fine, level, h, w, there, room:
 
 @triton.jit(do_not_specialize=["many", "height", "width", "total"])  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
-    image, rest, boxes, levels, mask, sizes, out, many, height, width, total, red, green, blue, dark, grey, light,
+    image, rest, boxes, levels, mask, sizes, colours, out, many, height, width, total,
     cell: tl.constexpr, room: tl.constexpr, count: tl.constexpr, between: tl.constexpr, merge: tl.constexpr,
     times: tl.constexpr,
 ):  # fmt: skip
@@ -114,17 +118,13 @@ def _kernel(  # type: ignore[no-untyped-def]
     inside = (i < cell) & (j < cell)
     there = inside & (tl.load(mask + spot) != 0)
     if between:
-        value = _sampled(plane, pitch, wide - 1, tall - 1, x0, y0, fine, level, h, w, there, room)
+        value = (_sampled(plane, pitch, wide - 1, tall - 1, x0, y0, fine, level, h, w, there, room) + 0.5).to(tl.uint8)
     else:
         x = tl.minimum((x0 >> level) + j, ((w + (1 << level) - 1) >> level) - 1)
         y = tl.minimum((y0 >> level) + i, ((h + (1 << level) - 1) >> level) - 1)
-        value = tl.load(plane + y * pitch + x, mask=there, other=0).to(tl.float32)
-    kind: tl.constexpr = out.dtype.element_ty
-    if kind == tl.uint8:
-        value = (value + 0.5).to(tl.int32).to(kind)
-    else:
-        value = value * tl.where(c == 0, red, tl.where(c == 1, green, blue))
-        value = (value + tl.where(c == 0, dark, tl.where(c == 1, grey, light))).to(kind)
+        value = tl.load(plane + y * pitch + x, mask=there, other=0)
+    if out.dtype.element_ty != tl.uint8:
+        value = tl.load(colours + c * 256 + value.to(tl.int32))
     spot = spot.to(tl.int64)
     if merge == 0:
         tl.store(out + ((spot * 3 + c) * cell + i) * cell + j, value, mask=inside)
@@ -155,12 +155,13 @@ def gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: Layout | N
     between = cells.boxes.is_floating_point() or cells.levels.is_floating_point()
     p = cell // layout.merge if layout.merge else cell
     shape = (batch * many * layout.merge**2, 3 * layout.times * p * p) if layout.merge else (batch, many, 3, cell, cell)
-    out = torch.empty(shape, dtype=layout.dtype, device=image.device)
+    colours = image if layout.colours is None else layout.colours.contiguous()
+    out = torch.empty(shape, dtype=colours.dtype, device=image.device)
     if out.numel():
         with torch.cuda.device_of(image):
             _kernel[(batch * many, 3)](
-                image, rest, *(part.contiguous() for part in cells), out, many, height, width, rest.stride(0),
-                *layout.scale, *layout.shift, cell=cell, room=triton.next_power_of_2(cell), count=len(levels),
+                image, rest, *(part.contiguous() for part in cells), colours, out, many, height, width, rest.stride(0),
+                cell=cell, room=triton.next_power_of_2(cell), count=len(levels),
                 between=between, merge=layout.merge, times=layout.times,
             )  # fmt: skip
     return out
