@@ -172,4 +172,5 @@ def test_wrong_options_are_named(wrong: dict[str, Any]) -> None:
 
 
 def test_options_may_be_numpy_s_numbers() -> None:
-    load(NOISE, page=np.int64(0), dpi=np.float32(72), max_pixels=np.int64(10**6))
+    found = load(NOISE, page=np.int64(0), dpi=np.float32(72), max_pixels=np.int64(10**6))
+    assert torch.equal(found, load(NOISE))

@@ -126,9 +126,30 @@ def _along(line, y, pitch):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def which_of(a, b, c, d):  # type: ignore[no-untyped-def]
+def _which(a, b, c, d):  # type: ignore[no-untyped-def]
     """Four digits that name bytes, the first the lowest."""
     return (a | (b << 4) | (c << 8) | (d << 12)).to(tl.uint32)
+
+
+@triton.jit
+def picks(q, start, w, w1, w2):  # type: ignore[no-untyped-def]
+    """Which pixels lanes q weigh, of their own and of those beside them: four times for the first level, twice, once.
+
+    A row ends with its last pixel over and over; with `start` 1 it begins so too.
+    """
+    m = tl.maximum(tl.minimum(w - 8 * q - 1, 8), 0)  # the last pixel that there is, of those a lane asks for
+    k0 = _which(3 + start, 4, 4 + tl.minimum(m, 1), 4 + tl.minimum(m, 2))
+    k1 = _which(tl.minimum(m, 1), tl.minimum(m, 2), tl.minimum(m, 3), tl.minimum(m, 4))
+    k2 = _which(tl.minimum(m, 3), tl.minimum(m, 4), tl.minimum(m, 5), tl.minimum(m, 6))
+    m = tl.maximum(m - 4, 0)
+    k3 = _which(tl.minimum(m, 1), tl.minimum(m, 2), tl.minimum(m, 3), m)
+    m = tl.maximum(tl.minimum(w1 - 4 * q - 1, 4), 0)
+    k4 = _which(3 + start, 4, 4 + tl.minimum(m, 1), 4 + tl.minimum(m, 2))
+    k5 = _which(tl.minimum(m, 1), tl.minimum(m, 2), tl.minimum(m, 3), m)
+    m = tl.maximum(tl.minimum(w2 - 2 * q - 1, 2), 0)
+    k6 = _which(1 + 3 * start, 4, 5, 6)
+    k7 = _which(0, tl.minimum(m, 1), tl.where(m > 1, 4, m), 0)
+    return k0, k1, k2, k3, k4, k5, k6, k7
 
 
 @triton.jit

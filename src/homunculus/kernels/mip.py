@@ -24,11 +24,11 @@ from homunculus.kernels.lanes import (
     first_of,
     four_of,
     keep,
+    picks,
     pitch_of,
     row_of,
     two_of,
-    which_of,
-)  # fmt: skip
+)
 
 DEEP = 3  # levels of a launch
 COLUMNS = tl.constexpr(30)  # pixels of the third level that a program keeps: the outer lanes are there for the inner
@@ -77,18 +77,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     q = left - 1 + lane
     ours, start = (lane > 0) & (lane <= COLUMNS), tl.where(q > 0, 0, 1)  # at the left border a row begins twice
     at = tl.minimum(tl.maximum(q, 0), (w - 1) // 8)
-    m = tl.maximum(tl.minimum(w - 8 * q - 1, 8), 0)  # the last pixel that there is, of those a lane asks for
-    k0 = which_of(3 + start, 4, 4 + tl.minimum(m, 1), 4 + tl.minimum(m, 2))
-    k1 = which_of(tl.minimum(m, 1), tl.minimum(m, 2), tl.minimum(m, 3), tl.minimum(m, 4))
-    k2 = which_of(tl.minimum(m, 3), tl.minimum(m, 4), tl.minimum(m, 5), tl.minimum(m, 6))
-    m = tl.maximum(m - 4, 0)
-    k3 = which_of(tl.minimum(m, 1), tl.minimum(m, 2), tl.minimum(m, 3), m)
-    m = tl.maximum(tl.minimum(w1 - 4 * q - 1, 4), 0)
-    k4 = which_of(3 + start, 4, 4 + tl.minimum(m, 1), 4 + tl.minimum(m, 2))
-    k5 = which_of(tl.minimum(m, 1), tl.minimum(m, 2), tl.minimum(m, 3), m)
-    m = tl.maximum(tl.minimum(w2 - 2 * q - 1, 2), 0)
-    k6 = which_of(1 + 3 * start, 4, 5, 6)
-    k7 = which_of(0, tl.minimum(m, 1), tl.where(m > 1, 4, m), 0)
+    k0, k1, k2, k3, k4, k5, k6, k7 = picks(q, start, w, w1, w2)
 
     x += 8 * (tl.zeros_like(at) if raw else at)
     at1, at2, at3 = to1 + 4 * q, to2 + 2 * q, to3 + q
