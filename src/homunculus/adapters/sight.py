@@ -61,9 +61,8 @@ class Sight:
         tree, scout = scene.tree, cast(Scout, eye.scout)
         key = (tree.image_sizes, tree.cell, id(scout), eye.allocator, eye.budget, *sorted(eye.options.items()))
         if key not in self.ways:
-            self.ways[key] = Replay(
-                partial(_look, tree, eye, scout, self.paint)
-            )  # a graph reads the tree: it must live as long
+            # a graph reads the tree: it must live as long
+            self.ways[key] = Replay(partial(_look, tree, eye, scout, self.paint))
             if len(self.ways) > KEPT:
                 self.ways.popitem(last=False)
         self.ways.move_to_end(key)

@@ -94,33 +94,25 @@ def _kernel(  # type: ignore[no-untyped-def]
     r4, r5 = row_of(x, y + 4, bottom, w, pitch, at, raw), row_of(x, y + 5, bottom, w, pitch, at, raw)
     r6, r7 = row_of(x, y + 6, bottom, w, pitch, at, raw), row_of(x, y + 7, bottom, w, pitch, at, raw)
     for t in range(-2, down):  # makes row t of the third level from `top`, 2t + 1 and 2t + 2 of the second, and so on
-        y = 8 * (top + t) + 15 + tl.zeros_like(lane)
-        word, above, above_, here, here_ = first_of(r0, r1, above, above_, here, here_, k0, k1, k2, k3)
-        r0, r1 = row_of(x, y, bottom, w, pitch, at, raw), row_of(x, y + 1, bottom, w, pitch, at, raw)
-        keep(out + at1, floats + at1, 4 * t + 3, p1, word, ours1, end1, 4, not wide, wide)
-        below1 = four_of(word, k4, k5)
-        word, above, above_, here, here_ = first_of(r2, r3, above, above_, here, here_, k0, k1, k2, k3)
-        r2, r3 = row_of(x, y + 2, bottom, w, pitch, at, raw), row_of(x, y + 3, bottom, w, pitch, at, raw)
-        keep(out + at1, floats + at1, 4 * t + 4, p1, word, ours1, end1, 4, not wide, wide)
-        below1, last1 = bordered(here1, below1, four_of(word, k4, k5), 4 * (top + t) + 3, h1)
-        pair = bytes_of(down_four(above1, here1, below1, last1), nothing, 0x4431)
-        above1, here1 = below1, last1
-        keep(out + at2, floats + at2, 2 * t + 1, p2, pair, ours2, end2, 2, not wide, wide)
-        below2 = two_of(pair, k6, k7)
-
-        word, above, above_, here, here_ = first_of(r4, r5, above, above_, here, here_, k0, k1, k2, k3)
-        r4, r5 = row_of(x, y + 4, bottom, w, pitch, at, raw), row_of(x, y + 5, bottom, w, pitch, at, raw)
-        keep(out + at1, floats + at1, 4 * t + 5, p1, word, ours1, end1, 4, not wide, wide)
-        below1 = four_of(word, k4, k5)
-        word, above, above_, here, here_ = first_of(r6, r7, above, above_, here, here_, k0, k1, k2, k3)
-        r6, r7 = row_of(x, y + 6, bottom, w, pitch, at, raw), row_of(x, y + 7, bottom, w, pitch, at, raw)
-        keep(out + at1, floats + at1, 4 * t + 6, p1, word, ours1, end1, 4, not wide, wide)
-        below1, last1 = bordered(here1, below1, four_of(word, k4, k5), 4 * (top + t) + 5, h1)
-        pair = bytes_of(down_four(above1, here1, below1, last1), nothing, 0x4431)
-        above1, here1 = below1, last1
-        keep(out + at2, floats + at2, 2 * t + 2, p2, pair, ours2, end2, 2, not wide, wide)
-
-        below2, last2 = bordered(here2, below2, two_of(pair, k6, k7), 2 * (top + t) + 1, h2)
+        for half in tl.static_range(2):
+            y = 8 * (top + t) + 15 + 4 * half + tl.zeros_like(lane)
+            s0, s1, s2, s3 = (r0, r1, r2, r3) if half == 0 else (r4, r5, r6, r7)
+            word, above, above_, here, here_ = first_of(s0, s1, above, above_, here, here_, k0, k1, k2, k3)
+            s0, s1 = row_of(x, y, bottom, w, pitch, at, raw), row_of(x, y + 1, bottom, w, pitch, at, raw)
+            keep(out + at1, floats + at1, 4 * t + 3 + 2 * half, p1, word, ours1, end1, 4, not wide, wide)
+            below1 = four_of(word, k4, k5)
+            word, above, above_, here, here_ = first_of(s2, s3, above, above_, here, here_, k0, k1, k2, k3)
+            s2, s3 = row_of(x, y + 2, bottom, w, pitch, at, raw), row_of(x, y + 3, bottom, w, pitch, at, raw)
+            keep(out + at1, floats + at1, 4 * t + 4 + 2 * half, p1, word, ours1, end1, 4, not wide, wide)
+            below1, last1 = bordered(here1, below1, four_of(word, k4, k5), 4 * (top + t) + 3 + 2 * half, h1)
+            pair = bytes_of(down_four(above1, here1, below1, last1), nothing, 0x4431)
+            above1, here1 = below1, last1
+            keep(out + at2, floats + at2, 2 * t + 1 + half, p2, pair, ours2, end2, 2, not wide, wide)
+            if half == 0:
+                r0, r1, r2, r3, below2 = s0, s1, s2, s3, two_of(pair, k6, k7)
+            else:
+                r4, r5, r6, r7, last2 = s0, s1, s2, s3, two_of(pair, k6, k7)
+        below2, last2 = bordered(here2, below2, last2, 2 * (top + t) + 1, h2)
         pixel = (down_four(above2, here2, below2, last2) >> 8) & 255
         above2, here2 = below2, last2
         keep(out + at3, floats + at3, t, p3, pixel, ours3, down, 1, True, wide)
