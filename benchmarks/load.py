@@ -52,20 +52,27 @@ async def client(number: int, where: str, image: bytes, path: str, until: float,
             turn += 1
 
 
+async def watch(pid: int, used: list[float]) -> None:
+    while True:
+        await asyncio.sleep(10)
+        used.append(memory(pid))
+
+
 async def load(args: argparse.Namespace, where: str, pid: int) -> dict:
     image = (ROOT / "examples" / "invoice.png").read_bytes()
     async with httpx.AsyncClient(timeout=180) as http:
         await http.post(f"{where}/v1/{args.path}", files={"image": image}, data={"question": QUESTIONS[0]})
-    before, seen = memory(pid), list[tuple[int, float]]()
-    begun = time.monotonic()
+    begun, seen, used = time.monotonic(), list[tuple[int, float]](), [memory(pid)]
     until = begun + args.seconds
+    watching = asyncio.create_task(watch(pid, used))
     await asyncio.gather(*(client(n, where, image, args.path, until, seen) for n in range(args.clients)))
     spent = time.monotonic() - begun
+    watching.cancel()
     good = sorted(seconds for status, seconds in seen if status == 200)
     figures = {"path": args.path, "clients": args.clients, "together": args.together, "seconds": round(spent, 1)}
     figures |= {"answers": len(good), "per_second": len(good) / spent, "statuses": dict(Counter(s for s, _ in seen))}
     figures |= {"p50": statistics.median(good), "p99": good[int(0.99 * (len(good) - 1))], "worst": good[-1]}
-    return figures | {"memory_before": before, "memory_after": memory(pid)}
+    return figures | {"asked for": args.seconds, "memory every 10 s": [*map(round, used), round(memory(pid))]}
 
 
 def main(words: list[str] | None = None) -> None:
@@ -102,8 +109,8 @@ def main(words: list[str] | None = None) -> None:
         server.wait(60)
     out = args.out or ROOT / "results" / f"load_{'cuda' if args.device.startswith('cuda') else 'cpu'}.json"
     known = json.loads(out.read_text())["rows"] if out.is_file() else []
-    same = ("path", "clients", "together")
-    rows = [row for row in known if any(row[key] != figures[key] for key in same)] + [figures]
+    same = ("path", "clients", "together", "asked for")
+    rows = [row for row in known if any(row.get(key) != figures[key] for key in same)] + [figures]
     with replacing(out) as unfinished:
         unfinished.write_text(json.dumps({"machine": machine(args.device), "rows": rows}, indent=1) + "\n")
     print(json.dumps(figures, indent=1))

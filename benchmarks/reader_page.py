@@ -48,7 +48,8 @@ are the same for all of them.
 
 ANLS (docvqa, sroie, funsd), relaxed accuracy (chartqa), exact match (daquar, icdar2015), VQA accuracy (coco_vqa); 95
 % intervals over pages (bootstrap). A way is allocator / relevance / tokens. Every way answers the same questions with
-the same weights.
+the same weights. ANLS counts an answer that is half wrong as wrong here; since then it counts half, as DocVQA's own
+script has it, and [the report](report/report.md) says what comes of it.
 
 ![Score against tokens, for four ways of looking](images/reader.png)
 
