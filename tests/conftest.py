@@ -42,6 +42,8 @@ def kernels(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Triton, on a GPU or in its interpreter."""
     pytest.importorskip("triton")
     if device == "cpu":
+        if os.environ.get("TRITON_INTERPRET", "0") == "0":
+            pytest.skip("the interpreter is off")
         from triton.runtime import interpreter
 
         usual = interpreter._patch_lang_tensor

@@ -9,7 +9,7 @@ from homunculus import CellTree, pyramid
 from homunculus.relevance import Scene, scene
 from pyramids import devices, pixels, shapes
 
-FEW = [(1, 1), (2, 1, 9, 14), (20, 41), (4, 1500), (3, 1501)]  # the interpreter takes a second for a piece
+FEW = [(1, 1), (2, 1, 9, 14), (20, 41), (4, 1504), (3, 1501)]  # the interpreter takes a second for a piece
 
 
 @devices
@@ -70,6 +70,16 @@ def test_images_of_different_sizes_share_launches(device, kernels):
     for image, levels, count in zip(images, found, (3, 2, 1), strict=True):
         expected = pyramid.gaussian(image, count + 1)[1:]
         assert all(torch.equal(a.cpu(), b) for a, b in zip(levels, expected, strict=True))
+
+
+@devices
+def test_levels_are_known_by_the_memory_that_they_share(device, kernels):
+    from homunculus.kernels import mip
+
+    image = pixels(1, 1, 16, 32).to(device)
+    level = mip.build(image, 1)[0]
+    assert mip.made([image, level]) and mip.rest_of([image, level]).shape == (1, 16 * (8 + 4 + 2))
+    assert not mip.made([image, level.clone()]), "the levels below it are missing"
 
 
 @pytest.mark.gpu

@@ -80,14 +80,172 @@ def test_cells_come_in_the_layout_of_a_tower(device, kernels):
     assert torch.equal(gather.gather(built, cells, 8, layout).cpu(), blocks.bfloat16())
 
 
+def laid(levels: list[torch.Tensor], device: str, skew: int = 0) -> list[torch.Tensor]:
+    """Levels as the kernels lay them, among other bytes; the image begins `skew` bytes after a word does."""
+    from homunculus.kernels import mip
+
+    x = levels[0]
+    place, total = mip.places(*x.shape[2:], 3, len(levels) - 1)
+    image = torch.full((x.numel() + 16,), 77, dtype=torch.uint8, device=device)[skew : skew + x.numel()].view_as(x)
+    rest = torch.full((len(x), total), 77, dtype=torch.uint8, device=device)
+    found = [image.copy_(x)]
+    for level, (h, w, pitch, start) in zip(levels[1:], place, strict=False):
+        found.append(rest.as_strided((len(x), 3, h, w), (total, h * pitch, pitch, 1), start).copy_(level))
+    assert mip.made(found)
+    return found
+
+
+@pytest.fixture
+def read(device: str, kernels: None, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Places and sizes of words that the interpreter reads, which does not mind where they begin: a GPU does."""
+    found: list[tuple[int, int]] = []
+    if device == "cpu":
+        from triton.runtime.interpreter import InterpreterBuilder
+
+        usual, usual_ = InterpreterBuilder.create_masked_load, InterpreterBuilder.create_masked_store
+
+        def places(pointers, mask):
+            size, active = max(1, pointers.get_element_ty().primitive_bitwidth // 8), mask.data.astype(bool)
+            assert not (pointers.data[active] % size).any()
+            return [(int(place), size) for place in pointers.data[active]]
+
+        def load(self, pointers, mask, *rest):
+            found.extend(places(pointers, mask) if pointers.data.size > 1 else [])
+            return usual(self, pointers, mask, *rest)
+
+        def store(self, pointers, value, mask, *rest):
+            places(pointers, mask)
+            return usual_(self, pointers, value, mask, *rest)
+
+        monkeypatch.setattr(InterpreterBuilder, "create_masked_load", load)
+        monkeypatch.setattr(InterpreterBuilder, "create_masked_store", store)
+    return found
+
+
+def edges(tree: CellTree, many: int) -> Selection:
+    """The first and last cells of each level of each image, `many` in all, and then a place that is empty."""
+    rows = []
+    for b in range(len(tree.sizes)):
+        each = [(tree.valid[b] & (tree.level == l)).nonzero()[:, 0].tolist() for l in range(tree.levels)]
+        row = [ends[k] for k in (-1, 0) for ends in each if ends] + [k for ends in each for k in ends[1:-1]]
+        rows.append([*row[:many], *[-1] * (many + 1 - len(row[:many]))])
+    return Selection.of(tree, torch.tensor(rows))
+
+
+ANYWHERE = [  # cell, sizes of images, parts of a cell, type, where the image begins
+    (8, [(19, 43), (12, 24)], 0, torch.uint8, 0),  # rows that begin between words
+    (8, [(16, 40), (5, 3)], 2, torch.bfloat16, 3),  # less than a cell and than a word
+    (16, [(16, 40), (5, 3)], 2, torch.uint8, 7),
+    (8, [(16, 30)], 0, torch.uint8, 0),  # of the second level, one column is missing
+    (5, [(7, 12)], 0, torch.uint8, 1),
+    (14, [(20, 30)], 2, torch.float16, 0),
+    (28, [(40, 60), (28, 57)], 2, torch.bfloat16, 0),
+    (28, [(28, 28)], 0, torch.uint8, 4),
+    (32, [(40, 96), (33, 45)], 0, torch.uint8, 0),
+    (32, [(32, 64)], 2, torch.float32, 0),
+]
+ANYWHERE_LARGE = [
+    (cell, sizes, merge, dtype, skew)
+    for cell, sizes in (
+        (8, [(301, 403), (300, 64), (7, 9)]),
+        (14, [(301, 403), (300, 64), (7, 9)]),
+        (28, [(560, 840), (333, 333), (28, 1000)]),
+        (32, [(1024, 960), (1023, 961), (31, 700)]),
+        (37, [(300, 300)]),
+        (384, [(1024, 960), (500, 300)]),
+    )
+    for merge, dtype, skew in ((0, torch.uint8, 0), (0, torch.uint8, 5), (2, torch.bfloat16, 0), (2, torch.float32, 1))
+    if cell % max(merge, 1) == 0
+]
+
+
 @devices
-def test_only_what_cells_need_is_made(device, kernels, monkeypatch):
+@pytest.mark.parametrize("case", ANYWHERE + [pytest.param(case, marks=pytest.mark.gpu) for case in ANYWHERE_LARGE])
+def test_cells_are_read_in_words_wherever_they_lie(device, read, case):
+    """At words or between them, inside images or over their borders, and of images that are less than a cell."""
+    from homunculus.kernels import gather
+
+    cell, sizes, merge, dtype, skew = case
+    tree = CellTree.bucket(sizes, cell, levels=2 if device == "cpu" else 4)
+    selection = edges(tree, 6 if device == "cpu" else 300)
+    assert not selection.mask.all()
+    height, width = (max(side) for side in zip(*sizes, strict=True))
+    levels = pyramid.gaussian(pixels(len(sizes), 3, height, width), tree.levels)
+    expected, layout = tokens.patches(levels, selection), None
+    if dtype != torch.uint8:
+        table = torch.randn(3, 256, generator=torch.Generator().manual_seed(cell)).to(dtype)
+        expected = torch.stack([table[c][expected[:, :, c].int()] for c in range(3)], 2)
+        layout = gather.Layout(table.to(device), merge, 2)
+    elif merge:
+        layout = gather.Layout(None, merge, 2)
+    if merge:
+        p = cell // merge
+        expected = expected.flatten(0, 1).view(-1, 3, merge, p, merge, p).permute(0, 2, 4, 1, 3, 5)
+        expected = expected[:, :, :, :, None].expand(-1, -1, -1, -1, 2, -1, -1).reshape(-1, 3 * 2 * p * p)
+    there = laid(levels, device, skew)
+    found = gather.gather(there, cells_of(selection, device), cell, layout)
+    assert torch.equal(found.cpu(), expected)
+    memory = [(there[0].data_ptr(), there[0].numel())]
+    memory += [(there[1].data_ptr(), there[1].untyped_storage().nbytes())] if len(there) > 1 else []
+    for place, size in read if dtype == torch.uint8 else []:  # at least a byte of each word is theirs
+        assert any(begin - size < place < begin + count for begin, count in memory)
+
+
+@pytest.mark.parametrize("device", ["cpu"])
+@pytest.mark.parametrize(("width", "x", "loads"), [(64, 32, 384), (64, 16, 384), (64, 12, 768), (61, 0, 720)])
+def test_cells_inside_are_read_once_in_whole_words(device, read, width, x, loads):
+    """Twice where words are cut, but for rows that begin at words all the same: of 61 bytes every eighth does."""
+    from homunculus.kernels import gather
+
+    image = pixels(1, 3, 32, width)
+    box, size = torch.tensor([[[x, 0, x + 32, 32]]]), torch.tensor([[32, width]])
+    cells = gather.Cells(box, torch.zeros(1, 1, dtype=torch.int64), torch.ones(1, 1, dtype=torch.bool), size)
+    found = gather.gather([image], cells, 32)
+    assert torch.equal(found[0, 0], image[0, :, :, x : x + 32])
+    begin, end = image.data_ptr(), image.data_ptr() + image.numel()
+    words = [place for place, size in read if begin - size < place < end]
+    assert len(words) == loads
+
+
+@pytest.mark.gpu
+def test_cells_of_more_than_two_gigabytes():
+    from homunculus.kernels import gather, mip
+
+    x = torch.zeros(2, 3, 20_000, 30_016, dtype=torch.uint8, device="cuda")
+    x[1, 2] = torch.randint(256, x.shape[2:], dtype=torch.uint8, device="cuda")
+    boxes = torch.tensor([[29_952, 19_936, 29_984, 19_968], [29_952, 19_904, 30_016, 19_968]], device="cuda")
+    cells = gather.Cells(boxes.expand(2, 2, 4), torch.tensor([[0, 1]], device="cuda").expand(2, 2),
+                         torch.ones(2, 2, dtype=torch.bool, device="cuda"),
+                         torch.tensor([[20_000, 30_016]], device="cuda").expand(2, 2))  # fmt: skip
+    levels = [x, *mip.build(x, 1)]
+    found = gather.gather(levels, cells, 32)
+    assert torch.equal(found[1, 0], x[1, :, 19_936:19_968, 29_952:29_984]) and found[1, 0, 2].any()
+    assert torch.equal(found[1, 1], levels[1][1, :, 9952:9984, 14_976:15_008])
+
+
+@pytest.mark.parametrize("size", [(2048, 2048), (1753, 1241), (9, 14), (60_000, 50_000)])
+def test_starts_of_levels_make_no_kernels_of_their_own(size):
+    """Triton compiles anew for a 1 and for numbers that 16 divides."""
+    from homunculus.kernels import gather, mip
+
+    starts = gather._starts(*size, 5)
+    assert all(start % 2 and start > 1 for start in starts)
+    found = [(start - gather.ODD.value) * gather.BYTES.value for start in starts[1:]]
+    assert found == [place.start for place in mip.places(*size, 3, 4)[0][:4]]
+
+
+@devices
+@pytest.mark.parametrize("between", [False, True])
+def test_only_what_cells_need_is_made(device, kernels, between, monkeypatch):
     """Memory that no cell needs stays as it was."""
     from homunculus.kernels import mip
 
-    x = pixels(1, 1, 8, 720).to(device)  # three strips side by side: of level 1, 0 and 3
-    boxes = torch.tensor([[[0, 0, 16, 8], [300, 0, 308, 8], [600, 0, 664, 8]]], device=device)
-    levels, mask = torch.tensor([[1, 0, 3]], device=device), torch.ones(1, 3, dtype=torch.bool, device=device)
+    x = pixels(1, 1, 8, 1440).to(device)  # three strips side by side: of level 1, 0 and 3
+    boxes = torch.tensor([[0, 0, 16, 8], [600, 0, 608, 8], [1200, 0, 1264, 8], [0, 0, 1440, 8]], device=device)
+    levels = torch.tensor([[1, 0, 3, 2]], device=device).repeat(1, 40)  # more than are looked at at once
+    boxes, mask = boxes[None].repeat(1, 40, 1), levels != 2
+    if between:  # a little of a level for what lies between its pixels
+        boxes, levels = boxes.double() + 0.5, levels.double() + 0.25
     usual = torch.empty
     monkeypatch.setattr(torch, "empty", lambda *size, **how: usual(*size, **how).fill_(77))
     first, second, third = (
@@ -95,9 +253,9 @@ def test_only_what_cells_need_is_made(device, kernels, monkeypatch):
     )  # fmt: skip
     monkeypatch.undo()
     _, one, _, three = (level[0, 0] for level in pyramid.gaussian(x.cpu(), 4))
-    assert torch.equal(first[:, :120], one[:, :120]) and (first[:, 120:] == 77).all()
+    assert torch.equal(first[:, :240], one[:, :240]) and (first[:, 240:] == 77).all()
     assert (second == 77).all()
-    assert torch.equal(third[:, 60:], three[:, 60:]) and (third[:, :60] == 77).all()
+    assert torch.equal(third[:, 120:], three[:, 120:]) and (third[:, :120] == 77).all()
 
 
 @pytest.mark.gpu
@@ -143,15 +301,19 @@ from triton.compiler import ASTSource
 
 from homunculus.kernels import gather, mip
 
-TYPES = dict.fromkeys(("x", "out", "floats", "image", "rest", "need", "colours"), "*u8")
-TYPES |= {"mask": "*i1", "total": "i64"}
+TYPES = dict.fromkeys(("x", "out", "floats", "image", "rest", "colours"), "*u8")
+TYPES |= {"mask": "*i1", "total": "i64", "starts": ("i32",) * 7}
 TYPES |= dict.fromkeys(("table", "boxes", "levels", "sizes"), "*i64")
-MIP = {"room": 8, "raw": False, "wide": False, "some": False}
-CELLS = {"cell": 32, "room": 32, "count": 7, "between": False, "merge": 0, "times": 1}
-CASES = [(mip._kernel, MIP, {}), (mip._kernel, MIP | {"raw": True, "some": True}, {})]
-CASES += [(mip._kernel, MIP | {"wide": True}, {"floats": "*fp16"}), (mip._mark, {}, {"blocks": "*i32"})]
-CASES += [(gather._kernel, CELLS | {"merge": 2, "times": 2}, {"out": "*bf16", "colours": "*bf16"})]
-CASES += [(gather._kernel, CELLS | {"between": True}, {"boxes": "*fp64", "levels": "*fp64"})]
+MIP = {"room": 32, "odd": False, "raw": False, "wide": False, "some": False, "ahead": mip.AHEAD}
+RAW = {"odd": True, "raw": True, "ahead": mip.AHEAD_RAW}
+CELLS = {"cell": 32, "merge": 1, "times": 1}
+WORDS = {"kind": gather.KINDS[8], "words": 128, "run": 8}
+CASES = [(mip._kernel, MIP, {}), (mip._kernel, MIP | RAW | {"some": True}, {})]
+CASES += [(mip._kernel, MIP | {"odd": True, "wide": True}, {"floats": "*fp16"})]
+CASES += [(mip._kernel, MIP | {"some": True}, {"boxes": "*fp64", "levels": "*fp64"})]
+CASES += [(gather._kernel, CELLS | WORDS, {"starts": ("i32",) * 6 + ("i64",)})]
+CASES += [(gather._kernel, CELLS | WORDS | {"merge": 2, "times": 2}, {"out": "*bf16", "colours": "*bf16"})]
+CASES += [(gather._between, CELLS | {"room": 32}, {"boxes": "*fp64", "levels": "*fp64"})]
 for kernel, constants, types in CASES:
     types = TYPES | types | dict.fromkeys(constants, "constexpr")
     signature = {name: types.get(name, "i32") for name in kernel.arg_names}
@@ -161,6 +323,7 @@ for kernel, constants, types in CASES:
     if kernel is mip._kernel:  # a lane has one of 32: it asks those beside it
         text = made.asm["ttgir"]
         assert "sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [1]" in text and "convert_layout" not in text
+        assert constants[kernel.arg_names.index("raw"),] or "ld.global.v4" in made.asm["ptx"]
     print("made")
 """
 
@@ -170,4 +333,4 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     env = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
     env["TRITON_CACHE_DIR"] = str(tmp_path)
     run = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=env)
-    assert run.returncode == 0 and run.stdout.count("made") == 6, run.stderr
+    assert run.returncode == 0 and run.stdout.count("made") == 7, run.stderr

@@ -17,10 +17,11 @@ from typer.testing import CliRunner, Result
 import ask as asking
 import reader as reading
 import reader_page
-from homunculus import InputError, cli
+from homunculus import Eye, InputError, cli
 from homunculus.eval.metrics import anls
 from homunculus.reader import load_encoder, load_reader
 from homunculus.reader.model import calibrated
+from homunculus.reader.sight import Sight
 from homunculus.reader.weights import SHIPPED
 from homunculus.train.calibration import fitted
 from homunculus.train.scans import held_back
@@ -89,6 +90,39 @@ def test_several_questions_are_answered_as_one_by_one(trained, page):
         alone = reader.ask(page, question, budget=64, most=6)
         assert answer.text == alone.text and answer.confidence == pytest.approx(alone.confidence, abs=1e-3)
         assert torch.equal(answer.glance.selection.indices, alone.glance.selection.indices)
+
+
+def test_a_captured_look_shows_the_language_model_the_same(trained, page):
+    """On a GPU a new page is looked at in one piece, see `Sight`; here it is asked to, step by step."""
+    reader, questions = load_reader(*trained), ["What is entry 3?", "What is it called?"]
+    eye = Eye(relevance="query", budget=40, scout=reader.scout)
+    pixels = torch.from_numpy(np.array(page)).permute(2, 0, 1)
+    one, other = eye.scene(pixels), eye.scene(pixels)
+    relevance = reader.scout.ask(reader.scout.page(other), other, questions)
+    found, expected = reader.sight.glances(one, questions, eye), eye.look_for(other, questions, relevance=relevance)
+    with torch.no_grad():
+        (seen, notes), (wanted, lines) = reader.see(found), reader.see(expected)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(seen, wanted, strict=True)) and notes == lines
+    assert one in reader.scout.seen and len(seen[0]) == 40
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_pages_of_a_size_are_looked_at_in_a_graph(page):
+    from homunculus.reader import load_scout
+    from homunculus.reader.model import Reader
+
+    scout = load_scout(device="cuda")
+    reader = Reader.__new__(Reader)  # without its language model, which has no part in looking
+    reader.scout, reader.sight = scout, Sight()
+    eye = Eye(relevance="query", budget=40, scout=scout)
+    pixels = torch.from_numpy(np.array(page)).permute(2, 0, 1).cuda()
+    looks = [
+        reader._looks(eye, eye.scene(pixels.flip(2) if turn % 2 else pixels), None, ["What?"]) for turn in range(4)
+    ]
+    (way,) = reader.sight.ways.values()
+    assert len(way.graphs) == 1
+    assert torch.equal(looks[0][0].cells, looks[2][0].cells) and torch.equal(looks[1][0].cells, looks[3][0].cells)
+    assert not torch.equal(looks[0][0].cells, looks[1][0].cells)
 
 
 def test_an_answer_grows_as_it_is_streamed(trained, page):

@@ -208,6 +208,19 @@ def test_uniform_leads_every_table():
     assert Table(rows_of({"foveated/query": 0.5, "fastv": 0.1, "uniform/query": 0.2})).methods[0] == "uniform/query"
 
 
+def test_methods_that_were_asked_other_questions_are_compared_on_those_of_both():
+    """A method that was only asked the easy ones does not win by that."""
+    rows = rows_of({"grid/query": 0.6, "foveated/query": 0.6, "atlas/query": 0.55}, {"docvqa": 40})
+    easy = {(row["dataset"], row["qid"]) for row in rows if row["allocator"] == "grid" and row["score"]}
+    rows = [row for row in rows if row["allocator"] != "atlas" or (row["dataset"], row["qid"]) in easy]
+    table, ways = Table(rows), [(name, 273) for name in ("grid/query", "foveated/query", "atlas/query", "dag/query")]
+    assert table.mean(["docvqa"], "atlas/query", 273) > table.mean(["docvqa"], "grid/query", 273)
+    means = table.means(["docvqa"], ways)
+    assert list(means) == ways[:3] and means[ways[0]] == means[ways[1]] == 1 > means[ways[2]]
+    assert table.means(["docvqa"], ways[:2])[ways[0]] == pytest.approx(table.mean(["docvqa"], "grid/query", 273))
+    assert table.means(["docvqa", "sroie"], ways) == {} == table.means([], ways)
+
+
 def test_a_report_needs_no_images_and_asks_no_hub(tmp_path, monkeypatch):
     """The questions are there, their images are not; and a set of the hub is not fetched for a picture."""
     place = tmp_path / "mine" / "val"

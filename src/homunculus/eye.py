@@ -51,7 +51,8 @@ class Glance:
     """One look at one image.
 
     Shape:
-        selection of batch 1; fixations [F, 2] in pixels, first look first; relevance [N] over scene.tree.
+        selection of batch 1; fixations [F, 2] in pixels, first look first; relevance [N] over scene.tree; cells uint8
+        [K, 3, cell, cell] of a selection in rows.
     """
 
     question: str
@@ -61,6 +62,7 @@ class Glance:
     fixations: Tensor
     relevance: Tensor
     scene: Scene
+    cells: Tensor | None = None  # where they were cut out together with the choice
 
     @property
     def tree(self) -> CellTree:
@@ -69,7 +71,7 @@ class Glance:
 
     def patches(self) -> Tensor:
         """What a model reads: uint8 [K, 3, cell, cell], in the order of the selection."""
-        return tokens.patches(self.scene.levels, self.selection)[0]
+        return tokens.patches(self.scene.levels, self.selection)[0] if self.cells is None else self.cells
 
     def reconstruct(self, at: int = 0) -> Tensor:
         """The image as these tokens still know it, scaled by 2^-at. uint8 [3, h, w]"""

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from homunculus import tokens
 from homunculus.adapters.layout import Unit
-from homunculus.adapters.sight import Sight
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
 from homunculus.eye import Eye, Glance
+from homunculus.reader.sight import Sight
 from homunculus.relevance import Scene
 
 Picture: TypeAlias = "Image.Image | Tensor"  # tensors are uint8 [3, H, W], and stay on their device

@@ -15,11 +15,11 @@ from torch import Tensor
 from homunculus import positions, tokens
 from homunculus.adapters.base import Encoded, Gridded, Picture, View, processing
 from homunculus.adapters.crops import in_blocks, pixels_of
-from homunculus.adapters.sight import Sight
 from homunculus.cells import Selection
 from homunculus.errors import InputError
 from homunculus.kernels.choice import kernels_for
 from homunculus.reader.replay import Replay
+from homunculus.reader.sight import Sight
 
 if TYPE_CHECKING:
     from homunculus.kernels.gather import Layout

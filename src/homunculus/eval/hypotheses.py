@@ -51,13 +51,14 @@ def _kept(table: Table, budget: int) -> Iterator[Finding]:
     if full is None:
         return
     for dataset in table.sets:
-        bound, ours = table.score(dataset, *full), table.score(dataset, OURS, budget)
+        means = table.means([dataset], ((OURS, budget), full))
         gap = table.against([dataset], (OURS, budget), full)
-        if not (bound and ours and gap):
+        if len(means) < 2 or gap is None:
             continue
-        least = -(1 - KEPT) * bound["value"]
-        share = f", {ours['value'] / bound['value']:.1%}" if bound["value"] else ""
-        said = f"{100 * ours['value']:.1f} of {100 * bound['value']:.1f} points{share}; difference {points(gap)}"
+        ours, bound = means[OURS, budget], means[full]
+        least = -(1 - KEPT) * bound
+        share = f", {ours / bound:.1%}" if bound else ""
+        said = f"{100 * ours:.1f} of {100 * bound:.1f} points{share}; difference {points(gap)}"
         rule = f"{dataset}: {budget} tokens of `foveated` keep 97.5 % of what {full[1]} tokens of {full[0]} give"
         yield Finding(rule, status(gap, least), said)
         better = f"{dataset}: foveation as regularisation: fewer tokens answer better than {full[1]}"
@@ -82,7 +83,7 @@ def _winners(table: Table, budget: int) -> Iterator[Finding]:
     rules = [method for method in table.methods if ":" not in method and method.endswith("/query")]
     for kind, names in expected.items():
         sets = table.of_kind(kind)
-        scores = {method: mean for method in rules if (mean := table.mean(sets, method, budget)) is not None}
+        scores = {method: mean for (method, _), mean in table.means(sets, [(rule, budget) for rule in rules]).items()}
         if not sets or not (scores.keys() & set(names)) or len(scores) < 3:
             continue
         best = max(scores, key=lambda method: scores[method])

@@ -93,6 +93,23 @@ class Table:
         found = [self.score(dataset, method, budget) for dataset in sets]
         return float(np.mean([each["value"] for each in found if each])) if found and all(found) else None
 
+    def means(self, sets: Iterable[str], ways: Iterable[tuple[str, int]]) -> dict[tuple[str, int], float]:
+        """Means over sets of those methods and budgets that were asked in all of them, on questions that all were."""
+        sets = list(sets)
+        there = [way for way in ways if all(self.of(dataset, *way) for dataset in sets)]
+        shared = [
+            set.intersection(*(set(self.of(dataset, *way)) for way in there)) if there else set() for dataset in sets
+        ]
+        if not sets or not all(shared):
+            return {}
+        parts = list(zip(sets, map(sorted, shared), strict=True))
+        return {
+            way: float(
+                np.mean([np.mean([self.of(dataset, *way)[q]["score"] for q in asked]) for dataset, asked in parts])
+            )
+            for way in there
+        }
+
     def middle(self, name: str, method: str, budget: int, sets: Iterable[str] | None = None) -> float | None:
         """Median of a number of the rows, such as `ms`."""
         wanted = self.sets if sets is None else list(sets)

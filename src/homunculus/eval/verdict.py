@@ -150,7 +150,8 @@ def _worth(table: Table, budget: int) -> Iterator[Finding]:
 def _closing(table: Table, budget: int) -> Iterator[Finding]:
     """All within 2 points: the simplest; more than 5 points or 3x at a loss below 2: go deep there."""
     ours = [method for method in table.methods if ":" not in method and method.endswith("/query")]
-    scores = {method: mean for method in ours if (mean := table.mean(table.sets, method, budget)) is not None}
+    asked = table.means(table.sets, [(method, budget) for method in ours])
+    scores = {method: mean for (method, _), mean in asked.items()}
     if len(scores) < 2 or SIMPLE not in scores:
         return
     best = max(scores, key=lambda method: scores[method])

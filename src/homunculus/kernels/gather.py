@@ -2,11 +2,17 @@
 
 With levels that are there already it reads what was chosen and nothing else. Without, only those pieces of levels are
 made that a chosen cell needs, and they are left where they are: nobody writes a whole pyramid.
+
+A lane takes up to eight pixels of a row at once, of all three channels, and writes them as they lie together in the
+result. That is one word where cells begin at words and lie in their image, as most of a tree do; two words and a shift
+where they do not.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -15,7 +21,13 @@ import triton.language as tl
 from torch import Tensor
 
 from homunculus.kernels import mip
+from homunculus.kernels.lanes import pitch_of
 
+KINDS = {1: tl.uint8, 2: tl.uint16, 4: tl.uint32, 8: tl.uint64}  # words of so many pixels
+WORDS = 128  # most of a program, of each channel: those of a cell of 32 pixels
+WARPS, CROWDED = 4, 2  # of a program: few are done sooner so, more than CROWD all run at once so
+CROWD = 1024
+ODD, BYTES = tl.constexpr(3), tl.constexpr(4)  # starts of levels are told in fours, as odd numbers
 TAPS = tl.constexpr(8)  # pixels of the finer level, each way, that one between levels weighs
 
 
@@ -89,50 +101,138 @@ def _sampled(plane, pitch, last_x, last_y, x, y, fine, level, h, w, there, room:
     return value
 
 
-@triton.jit(do_not_specialize=["many", "height", "width", "total"])  # type: ignore[untyped-decorator]
+@triton.jit
+def _halved(size, level):  # type: ignore[no-untyped-def]
+    """Pixels of a level along a side of an image."""
+    return (size + (1 << level) - 1) >> level
+
+
+@triton.jit
+def _plane(image, rest, starts, b, level, height, width, whole, total):  # type: ignore[no-untyped-def]
+    """Where a level of image b begins, and how far it is from row to row and from channel to channel."""
+    start = tl.zeros_like(level)
+    for l in tl.static_range(1, len(starts)):
+        start = tl.where(level == l, starts[l] - ODD, start)
+    pitch = tl.where(level > 0, pitch_of(_halved(width, level)), width)
+    first, others = image.to(tl.int64, bitcast=True) + b * whole, rest.to(tl.int64, bitcast=True) + b * total
+    place = tl.where(level > 0, others, first) + start.to(tl.int64) * BYTES
+    return place.to(image.dtype, bitcast=True), pitch, _halved(height, level).to(tl.int64) * pitch
+
+
+@triton.jit
+def _word(line, there, kind: tl.constexpr):  # type: ignore[no-untyped-def]
+    """As many pixels as a word has bytes, from where one begins."""
+    return tl.load(line.to(tl.pointer_type(kind), bitcast=True), mask=there, other=0)
+
+
+@triton.jit
+def _anywhere(line, at, last, there, kind: tl.constexpr):  # type: ignore[no-untyped-def]
+    """As many pixels from column `at` of a row that begins anywhere and beyond its last pixel goes on as that."""
+    unit: tl.constexpr = kind.primitive_bitwidth // 8
+    size: tl.constexpr = 8 if unit == 8 else 4
+    wide: tl.constexpr = tl.uint64 if unit == 8 else tl.uint32
+    first = tl.maximum(tl.minimum(at, last - unit + 1), 0)
+    skip, most = tl.minimum(at, last) - first, tl.minimum(last - first, unit - 1)  # bytes from `first` on that count
+    line += first
+    skew = (line.to(tl.int64, bitcast=True) & (unit - 1)).to(tl.int32)
+    line -= skew
+    this = _word(line, there, kind).to(wide)
+    next = _word(line + unit, there & (skew + most >= unit), kind).to(wide)
+    word = (this >> (8 * skew).to(wide)) | ((next << (8 * (unit - 1 - skew)).to(wide)) << 8)
+    edge = ((word >> (8 * most).to(wide)) & 255) * (0x0101010101010101 if unit == 8 else 0x01010101)
+    most, word = most - skip, word >> (8 * skip).to(wide)
+    spare = (8 * (size - 1 - most)).to(wide)
+    return (((word << spare) >> spare) | ((edge << (8 * most).to(wide)) << 8)).to(kind)
+
+
+@triton.jit
+def _coloured(colours, word, part: tl.constexpr, run: tl.constexpr):  # type: ignore[no-untyped-def]
+    """What `run` pixels of each word become, [words, run]."""
+    pixel = word[:, None] >> (8 * (part * run + tl.arange(0, run)[None])).to(word.dtype)
+    return tl.load(colours + (pixel & 255).to(tl.int32))
+
+
+@triton.jit
+def _store(out, at, inside, red, green, blue, times: tl.constexpr, area: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Three channels, each `times` over."""
+    for n in tl.static_range(3 * times):
+        value = red if n < times else green if n < 2 * times else blue
+        to = (out + at + n * area).to(tl.pointer_type(value.dtype), bitcast=True)
+        tl.store(to, value, mask=inside)
+
+
+@triton.jit(do_not_specialize=["height", "width", "whole", "total"])  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
-    image, rest, boxes, levels, mask, sizes, colours, out, many, height, width, total,
-    cell: tl.constexpr, room: tl.constexpr, count: tl.constexpr, between: tl.constexpr, merge: tl.constexpr,
-    times: tl.constexpr,
+    image, rest, boxes, levels, mask, sizes, colours, out, starts, height, width, whole, total,
+    cell: tl.constexpr, merge: tl.constexpr, times: tl.constexpr, kind: tl.constexpr, words: tl.constexpr,
+    run: tl.constexpr,
 ):  # fmt: skip
-    """One program writes a channel of a cell."""
-    spot, c = tl.program_id(0), tl.program_id(1)
-    b = (spot // many).to(tl.int64)
+    """One program writes so many words of pixels of each channel of a cell, `run` pixels at once."""
+    b = tl.program_id(1)
+    spot = b * tl.num_programs(0) + tl.program_id(0)
+    level = tl.load(levels + spot).to(tl.int32)
+    x, y = tl.load(boxes + 4 * spot).to(tl.int32) >> level, tl.load(boxes + 4 * spot + 1).to(tl.int32) >> level
+    bottom = _halved(tl.load(sizes + 2 * b).to(tl.int32), level) - 1  # of this image; those of the batch may be larger
+    last = _halved(tl.load(sizes + 2 * b + 1).to(tl.int32), level) - 1
+    shown = tl.load(mask + spot) != 0
+    plane, pitch, channel = _plane(image, rest, starts, b.to(tl.int64), level, height, width, whole, total)
+
+    unit: tl.constexpr = kind.primitive_bitwidth // 8
+    across: tl.constexpr = cell // unit
+    n = tl.arange(0, words)
+    if words < cell * across:
+        n += words * tl.program_id(2)
+    i, j = n // across, n % across * unit
+    inside = i < cell
+    there, line = inside & shown, plane + tl.minimum(y + i, bottom).to(tl.int64) * pitch
+    if (x + cell - 1 <= last) & (((plane.to(tl.int64, bitcast=True) | pitch | x) & (unit - 1)) == 0):
+        line += x + j
+        red, green = _word(line, there, kind), _word(line + channel, there, kind)
+        blue = _word(line + 2 * channel, there, kind)
+    else:
+        red = _anywhere(line, x + j, last, there, kind)
+        green = _anywhere(line + channel, x + j, last, there, kind)
+        blue = _anywhere(line + 2 * channel, x + j, last, there, kind)
+
+    p: tl.constexpr = cell // merge
+    out += spot.to(tl.int64) * (3 * times * cell * cell)
+    for part in tl.static_range(unit // run):
+        at = j + part * run
+        at = (i // p * merge + at // p) * (3 * times * p * p) + i % p * p + at % p
+        if out.dtype.element_ty == tl.uint8:
+            _store(out, at, inside, red, green, blue, times, p * p)
+        else:  # all is looked up before any of it is written, so that nothing waits for it twice
+            one, two = _coloured(colours, red, part, run), _coloured(colours + 256, green, part, run)
+            three, at = _coloured(colours + 512, blue, part, run), at[:, None] + tl.arange(0, run)[None]
+            _store(out, at, inside[:, None], one, two, three, times, p * p)
+
+
+@triton.jit(do_not_specialize=["height", "width", "whole", "total"])  # type: ignore[untyped-decorator]
+def _between(  # type: ignore[no-untyped-def]
+    image, rest, boxes, levels, mask, sizes, colours, out, starts, height, width, whole, total,
+    cell: tl.constexpr, merge: tl.constexpr, times: tl.constexpr, room: tl.constexpr,
+):  # fmt: skip
+    """One program writes a channel of a cell that may lie between levels and between pixels."""
+    b, c = tl.program_id(1), tl.program_id(2)
+    spot = b * tl.num_programs(0) + tl.program_id(0)
     fine = tl.load(levels + spot)
     level = fine.to(tl.int32)
-    x0, y0 = tl.load(boxes + 4 * spot), tl.load(boxes + 4 * spot + 1)
-    h, w = tl.load(sizes + 2 * b), tl.load(sizes + 2 * b + 1)  # of this image; those of the batch may be larger
-    tall, wide = height + 0, width + 0
-    start, begin, pitch = tl.zeros((), tl.int64), tl.zeros((), tl.int64), wide + 0
-    for l in tl.static_range(1, count):
-        tall, wide = (tall + 1) // 2, (wide + 1) // 2
-        padded = (wide + 7) // 8 * 8
-        begin, pitch = tl.where(level == l, start, begin), tl.where(level == l, padded, pitch)
-        start += 3 * tall.to(tl.int64) * padded
-    tall, wide = (height + (1 << level) - 1) >> level, (width + (1 << level) - 1) >> level
-    plane = image + b * 3 * height * width
-    if level > 0:
-        plane = rest + b * total + begin
-    plane += c * tall.to(tl.int64) * pitch
+    x, y = tl.load(boxes + 4 * spot), tl.load(boxes + 4 * spot + 1)
+    h, w = tl.load(sizes + 2 * b), tl.load(sizes + 2 * b + 1)
+    plane, pitch, channel = _plane(image, rest, starts, b.to(tl.int64), level, height, width, whole, total)
     i, j = tl.arange(0, room)[:, None], tl.arange(0, room)[None]
     inside = (i < cell) & (j < cell)
     there = inside & (tl.load(mask + spot) != 0)
-    if between:
-        value = (_sampled(plane, pitch, wide - 1, tall - 1, x0, y0, fine, level, h, w, there, room) + 0.5).to(tl.uint8)
-    else:
-        x = tl.minimum((x0 >> level) + j, ((w + (1 << level) - 1) >> level) - 1)
-        y = tl.minimum((y0 >> level) + i, ((h + (1 << level) - 1) >> level) - 1)
-        value = tl.load(plane + y * pitch + x, mask=there, other=0)
+    right, bottom = _halved(width, level) - 1, _halved(height, level) - 1
+    value = _sampled(plane + c * channel, pitch, right, bottom, x, y, fine, level, h, w, there, room)
+    value = (value + 0.5).to(tl.uint8)
     if out.dtype.element_ty != tl.uint8:
         value = tl.load(colours + c * 256 + value.to(tl.int32))
-    spot = spot.to(tl.int64)
-    if merge == 0:
-        tl.store(out + ((spot * 3 + c) * cell + i) * cell + j, value, mask=inside)
-    else:
-        p: tl.constexpr = cell // merge
-        patch = (spot * merge + i // p) * merge + j // p
-        for time in tl.static_range(times):
-            tl.store(out + (((patch * 3 + c) * times + time) * p + i % p) * p + j % p, value, mask=inside)
+    p: tl.constexpr = cell // merge
+    at = (i // p * merge + j // p) * (3 * times * p * p) + i % p * p + j % p
+    out += spot.to(tl.int64) * (3 * times * cell * cell) + c * (times * p * p)
+    for time in tl.static_range(times):
+        tl.store(out + at + time * p * p, value, mask=inside)
 
 
 # ---- calls --------------------------------------------------------------------------------------------------------
@@ -152,19 +252,36 @@ def gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: Layout | N
     layout, image = layout or Layout(), levels[0].contiguous()
     rest = mip.rest_of(levels)
     (batch, many), (height, width) = cells.mask.shape, image.shape[2:]
-    between = cells.boxes.is_floating_point() or cells.levels.is_floating_point()
-    p = cell // layout.merge if layout.merge else cell
-    shape = (batch * many * layout.merge**2, 3 * layout.times * p * p) if layout.merge else (batch, many, 3, cell, cell)
+    merge, times = (layout.merge, layout.times) if layout.merge else (1, 1)
+    p = cell // merge
+    shape = (batch * many * merge**2, 3 * times * p * p) if layout.merge else (batch, many, 3, cell, cell)
     colours = image if layout.colours is None else layout.colours.contiguous()
     out = torch.empty(shape, dtype=colours.dtype, device=image.device)
     if out.numel():
+        given = image, rest, *(part.contiguous() for part in cells), colours, out
+        lies = _starts(height, width, len(levels)), height, width, image[0].numel(), rest.stride(0)
         with torch.cuda.device_of(image):
-            _kernel[(batch * many, 3)](
-                image, rest, *(part.contiguous() for part in cells), colours, out, many, height, width, rest.stride(0),
-                cell=cell, room=triton.next_power_of_2(cell), count=len(levels),
-                between=between, merge=layout.merge, times=layout.times,
-            )  # fmt: skip
+            if cells.boxes.is_floating_point() or cells.levels.is_floating_point():
+                room = triton.next_power_of_2(cell)
+                _between[many, batch, 3](*given, *lies, cell=cell, merge=merge, times=times, room=room, num_warps=4)
+            else:
+                run = math.gcd(p, max(KINDS), 16 // out.element_size())  # as many as one may write at once
+                unit = run if out.dtype == torch.uint8 else math.gcd(cell, max(KINDS))
+                words = min(WORDS, triton.next_power_of_2(cell * cell // unit))
+                pieces = triton.cdiv(cell * cell // unit, words)
+                warps = WARPS if batch * many * pieces <= CROWD else CROWDED
+                _kernel[many, batch, pieces](
+                    *given, *lies, cell=cell, merge=merge, times=times, kind=KINDS[unit], words=words, run=run,
+                    num_warps=max(1, min(warps, words // 32)),
+                )  # fmt: skip
     return out
+
+
+@cache
+def _starts(height: int, width: int, count: int) -> tuple[int, ...]:
+    """Where each level begins among those of its image. Triton compiles anew for 1 and for what 16 divides, so: odd."""
+    found = (place.start // BYTES.value + ODD.value for place in mip.places(height, width, 3, count - 1)[0])
+    return (ODD.value, *found)[:count]
 
 
 def touched(image: Tensor, count: int, cells: Cells, cell: int, layout: Layout | None = None) -> Tensor:

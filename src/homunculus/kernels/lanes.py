@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import triton
 import triton.language as tl
@@ -10,197 +11,204 @@ import triton.language as tl
 LANES = tl.constexpr(32)  # of a program, and of a warp
 PLAIN = tl.constexpr(os.environ.get("TRITON_INTERPRET", "0") != "0")  # the interpreter knows no instructions
 
-# Pixels are weighed (4, 12, 12, 4) and a sixteenth is added, so that the upper byte of 16 bits is the rounded mean when
-# four rows have been weighed (1, 3, 3, 1).
-EIGHT = tl.constexpr(
-    """
-    { .reg .u32 before, after, a, b, c, d;
-      shfl.sync.up.b32 before, $3, 1, 0, -1;  shfl.sync.down.b32 after, $2, 1, 31, -1;
-      prmt.b32 a, before, $2, $4;  prmt.b32 b, $2, $3, $5;  prmt.b32 c, $2, $3, $6;  prmt.b32 d, $3, after, $7;
-      dp4a.u32.u32 a, a, 0x040C0C04, 16;  dp4a.u32.u32 b, b, 0x040C0C04, 16;
-      dp4a.u32.u32 c, c, 0x040C0C04, 16;  dp4a.u32.u32 d, d, 0x040C0C04, 16;
-      prmt.b32 $0, a, b, 0x5410;  prmt.b32 $1, c, d, 0x5410; }
-    """
-)
-FOUR = tl.constexpr(
-    """
-    { .reg .u32 before, after, a, b;
-      shfl.sync.up.b32 before, $1, 1, 0, -1;  shfl.sync.down.b32 after, $1, 1, 31, -1;
-      prmt.b32 a, before, $1, $2;  prmt.b32 b, $1, after, $3;
-      dp4a.u32.u32 a, a, 0x040C0C04, 16;  dp4a.u32.u32 b, b, 0x040C0C04, 16;
-      prmt.b32 $0, a, b, 0x5410; }
-    """
-)
-TWO = tl.constexpr(
-    """
-    { .reg .u32 before, after, a;
-      shfl.sync.up.b32 before, $1, 1, 0, -1;  shfl.sync.down.b32 after, $1, 1, 31, -1;
-      prmt.b32 a, $1, after, $3;  prmt.b32 a, before, a, $2;
-      dp4a.u32.u32 $0, a, 0x040C0C04, 16; }
-    """
-)
+
+def _inner(fn: Any) -> Any:
+    """What a kernel calls. To the interpreter every call of a function of Triton's is a long one."""
+    return fn if PLAIN.value else triton.jit(fn)
 
 
-@triton.jit
-def _picked(low, high, which):  # type: ignore[no-untyped-def]
-    """Four bytes of eight, as `prmt` picks them."""
-    both = low.to(tl.uint64) | (high.to(tl.uint64) << 32)
-    found = tl.zeros_like(low)
-    for i in tl.static_range(4):
-        place = ((which >> (4 * i)) & 7).to(tl.uint64) * 8
-        found |= ((both >> place) & 255).to(tl.uint32) << (8 * i)
-    return found
+# ---- instructions -------------------------------------------------------------------------------------------------
 
 
-@triton.jit
-def _beside(x, step: tl.constexpr):  # type: ignore[no-untyped-def]
-    """What the lane before or after has."""
-    lane = tl.arange(0, LANES) + step
-    return tl.gather(x, tl.minimum(tl.maximum(lane, 0), LANES - 1), 0)
-
-
-@triton.jit
-def _mean(four):  # type: ignore[no-untyped-def]
-    first, last = (four & 255) + (four >> 24), ((four >> 8) & 255) + ((four >> 16) & 255)
-    return 4 * first + 12 * last + 16
-
-
-@triton.jit
-def _eight(row, one, two, three, four):  # type: ignore[no-untyped-def]
-    """Eight pixels and those beside them, weighed to four; which pixels each of them weighs is given."""
-    low, high = row.to(tl.uint32), (row >> 32).to(tl.uint32)
-    if PLAIN:
-        a, b = _mean(_picked(_beside(high, -1), low, one)), _mean(_picked(low, high, two))
-        c, d = _mean(_picked(low, high, three)), _mean(_picked(high, _beside(low, 1), four))
-        return a | (b << 16), c | (d << 16)
-    else:  # noqa: RET505
-        return tl.inline_asm_elementwise(
-            EIGHT, "=r,=r,r,r,r,r,r,r", [low, high, one, two, three, four], (tl.uint32, tl.uint32), True, 1
-        )
-
-
-@triton.jit
-def four_of(word, one, two):  # type: ignore[no-untyped-def]
-    """Four pixels, weighed to two."""
-    if PLAIN:
-        a, b = _mean(_picked(_beside(word, -1), word, one)), _mean(_picked(word, _beside(word, 1), two))
-        return a | (b << 16)
-    else:  # noqa: RET505
-        return tl.inline_asm_elementwise(FOUR, "=r,r,r,r", [word, one, two], tl.uint32, True, 1)
-
-
-@triton.jit
-def two_of(pair, one, two):  # type: ignore[no-untyped-def]
-    """Two pixels, weighed to one."""
-    if PLAIN:
-        return _mean(_picked(_beside(pair, -1), _picked(pair, _beside(pair, 1), two), one))
-    else:  # noqa: RET505
-        return tl.inline_asm_elementwise(TWO, "=r,r,r,r", [pair, one, two], tl.uint32, True, 1)
-
-
-@triton.jit
-def bytes_of(low, high, which: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Four bytes of eight, as the digits of `which` say."""
-    if PLAIN:
-        return _picked(low, high, which + tl.zeros_like(low))
+@_inner
+def bytes_of(low, high, which):  # type: ignore[no-untyped-def]
+    """Four bytes of eight, as the digits of `which` say, the first the lowest."""
+    if PLAIN:  # in 64 bits, where the interpreter does not look for overflow
+        both = low.to(tl.uint64) | (high.to(tl.uint64) << 32)
+        which, found = which if isinstance(which, int) else which.to(tl.uint64), both & 0
+        for i in range(4):
+            found |= ((both >> ((which >> (4 * i)) & 7) * 8) & 255) << (8 * i)
+        return found.to(tl.uint32)
     else:  # noqa: RET505
         return tl.inline_asm_elementwise("prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [low, high, which], tl.uint32, True, 1)
 
 
-@triton.jit
-def down_four(above, here, below, last):  # type: ignore[no-untyped-def]
-    """Four rows, weighed: the upper byte of each 16 bits is the mean, rounded half up."""
-    return 3 * (here + below) + (above + last)
+@_inner
+def _dot(four, weights: tl.constexpr, more):  # type: ignore[no-untyped-def]
+    """Four bytes, weighed by four bytes, and what there is already."""
+    if PLAIN:
+        four, sum = four.to(tl.uint64), more.to(tl.uint64)
+        for i in range(4):
+            sum += ((four >> (8 * i)) & 255) * ((weights >> (8 * i)) & 255)
+        return sum.to(tl.uint32)
+    else:  # noqa: RET505
+        return tl.inline_asm_elementwise(
+            "dp4a.u32.u32 $0, $1, $2, $3;", "=r,r,r,r", [four, weights, more], tl.uint32, True, 1
+        )
 
 
-@triton.jit
+@_inner
+def _beside(x, step: tl.constexpr):  # type: ignore[no-untyped-def]
+    """What the lane before (-1) or after (1) has."""
+    if PLAIN:
+        return tl.gather(x, tl.minimum(tl.maximum(tl.arange(0, LANES) + step, 0), LANES - 1), 0)
+    elif step < 0:  # noqa: RET505
+        return tl.inline_asm_elementwise("shfl.sync.up.b32 $0, $1, 1, 0, -1;", "=r,r", [x], tl.uint32, True, 1)
+    else:
+        return tl.inline_asm_elementwise("shfl.sync.down.b32 $0, $1, 1, 31, -1;", "=r,r", [x], tl.uint32, True, 1)
+
+
+@_inner
 def _along(line, y, pitch):  # type: ignore[no-untyped-def]
     """The place `y` rows further, by one instruction."""
     if PLAIN:
         return line + y.to(tl.int64) * pitch
     else:  # noqa: RET505
         place = tl.inline_asm_elementwise(
-            "mad.wide.s32 $0, $1, $2, $3;", "=l,r,r,l", [y, pitch, line.to(tl.int64, bitcast=True)], tl.int64, True, 1
+            "mad.wide.u32 $0, $1, $2, $3;", "=l,r,r,l", [y, pitch, line.to(tl.int64, bitcast=True)], tl.int64, True, 1
         )
         return place.to(line.dtype, bitcast=True)
 
 
-@triton.jit
-def _which(a, b, c, d):  # type: ignore[no-untyped-def]
-    """Four digits that name bytes, the first the lowest."""
-    return (a | (b << 4) | (c << 8) | (d << 12)).to(tl.uint32)
+@_inner
+def box_of(box):  # type: ignore[no-untyped-def]
+    """The four numbers of a box, in whole pixels: each lane reads its own."""
+    if PLAIN:
+        x0, y0, x1, y1 = tl.load(box), tl.load(box + 1), tl.load(box + 2), tl.load(box + 3)
+    else:
+        pair: tl.constexpr = "ld.global.v2.b64 {$0, $1}, [$2];"
+        x0, y0 = tl.inline_asm_elementwise(pair, "=l,=l,l", [box], (tl.int64, tl.int64), True, 1)
+        x1, y1 = tl.inline_asm_elementwise(pair, "=l,=l,l", [box + 2], (tl.int64, tl.int64), True, 1)
+        kind: tl.constexpr = box.dtype.element_ty
+        x0, y0 = x0.to(kind, bitcast=True), y0.to(kind, bitcast=True)
+        x1, y1 = x1.to(kind, bitcast=True), y1.to(kind, bitcast=True)
+    return x0.to(tl.int32), y0.to(tl.int32), x1.to(tl.int32), y1.to(tl.int32)
 
 
-@triton.jit
-def picks(q, start, w, w1, w2):  # type: ignore[no-untyped-def]
-    """Which pixels lanes q weigh, of their own and of those beside them: four times for the first level, twice, once.
-
-    A row ends with its last pixel over and over; with `start` 1 it begins so too.
-    """
-    m = tl.maximum(tl.minimum(w - 8 * q - 1, 8), 0)  # the last pixel that there is, of those a lane asks for
-    k0 = _which(3 + start, 4, 4 + tl.minimum(m, 1), 4 + tl.minimum(m, 2))
-    k1 = _which(tl.minimum(m, 1), tl.minimum(m, 2), tl.minimum(m, 3), tl.minimum(m, 4))
-    k2 = _which(tl.minimum(m, 3), tl.minimum(m, 4), tl.minimum(m, 5), tl.minimum(m, 6))
-    m = tl.maximum(m - 4, 0)
-    k3 = _which(tl.minimum(m, 1), tl.minimum(m, 2), tl.minimum(m, 3), m)
-    m = tl.maximum(tl.minimum(w1 - 4 * q - 1, 4), 0)
-    k4 = _which(3 + start, 4, 4 + tl.minimum(m, 1), 4 + tl.minimum(m, 2))
-    k5 = _which(tl.minimum(m, 1), tl.minimum(m, 2), tl.minimum(m, 3), m)
-    m = tl.maximum(tl.minimum(w2 - 2 * q - 1, 2), 0)
-    k6 = _which(1 + 3 * start, 4, 5, 6)
-    k7 = _which(0, tl.minimum(m, 1), tl.where(m > 1, 4, m), 0)
-    return k0, k1, k2, k3, k4, k5, k6, k7
+# ---- rows ---------------------------------------------------------------------------------------------------------
 
 
-@triton.jit
+@_inner
 def pitch_of(w):  # type: ignore[no-untyped-def]
-    """Bytes from row to row of a level: rows begin where a lane may read eight."""
-    return (w + 7) // 8 * 8
+    """Bytes from row to row of a level: rows begin where a lane may read sixteen."""
+    return (w + 15) // 16 * 16
 
 
-@triton.jit
+@_inner
 def row_of(plane, y, bottom, w, pitch, at, raw: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Eight pixels for each lane of a row, held inside the strip. `plane` is where lanes begin, or the row if `raw`."""
-    line = _along(plane, tl.minimum(tl.maximum(y, 0), bottom), pitch)
-    if raw:  # rows begin anywhere
+    """Sixteen pixels for each lane of a row held inside the strip, in four words; `plane` is where lanes begin.
+
+    If `raw` rows begin anywhere: `plane` is where they do, and there are six words and how far off the first is.
+    """
+    line = _along(plane, tl.maximum(tl.minimum(y, bottom), 0), pitch)
+    if raw:
         skew = line.to(tl.int64, bitcast=True) & 7
-        words, last = (line - skew).to(tl.pointer_type(tl.uint64), bitcast=True), (skew.to(tl.int32) + w - 1) // 8
-        off = (8 * skew).to(tl.uint64)
-        this = tl.load(words + tl.minimum(at, last))
-        next = tl.load(words + tl.minimum(at + 1, last))
-        return tl.where(off > 0, (this >> off) | (next << ((64 - off) & 63)), this)
-    else:  # noqa: RET505
-        return tl.load(line.to(tl.pointer_type(tl.uint64), bitcast=True))
+        last = (skew.to(tl.int32) + w - 1) // 8 - 2 * at  # of the pairs of words that a lane may read
+        pair = (line - skew).to(tl.pointer_type(tl.uint64), bitcast=True) + 2 * at
+        a, b, c = tl.load(pair), tl.load(pair + 1, mask=last > 0), tl.load(pair + 2, mask=last > 1)
+        words: tl.tuple = (a.to(tl.uint32), (a >> 32).to(tl.uint32), b.to(tl.uint32), (b >> 32).to(tl.uint32))
+        words += (c.to(tl.uint32), (c >> 32).to(tl.uint32), skew.to(tl.int32))
+        return words
+    elif PLAIN:  # noqa: RET505
+        word = line.to(tl.pointer_type(tl.uint32), bitcast=True)
+        return tl.load(word), tl.load(word + 1), tl.load(word + 2), tl.load(word + 3)
+    else:
+        kinds: tl.constexpr = (tl.uint32, tl.uint32, tl.uint32, tl.uint32)
+        return tl.inline_asm_elementwise(
+            "ld.global.v4.b32 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,l", [line], kinds, False, 1
+        )
 
 
-@triton.jit
-def first_of(row, next, above, above_, here, here_, a, b, c, d):  # type: ignore[no-untyped-def]
-    """Four pixels of the first level from two rows and the two before, and these two rows for the next time."""
-    below, below_ = _eight(row, a, b, c, d)
-    last, last_ = _eight(next, a, b, c, d)
-    word = bytes_of(down_four(above, here, below, last), down_four(above_, here_, below_, last_), 0x7531)
-    return word, below, below_, last, last_
+@_inner
+def settled(row):  # type: ignore[no-untyped-def]
+    """The four words of a raw row."""
+    a, b, c, d, e, f, skew = row
+    off = skew > 3
+    a, b, c = tl.where(off, b, a), tl.where(off, c, b), tl.where(off, d, c)
+    d, e = tl.where(off, e, d), tl.where(off, f, e)
+    which = (0x3210 + 0x1111 * (skew & 3)).to(tl.uint32)
+    return bytes_of(a, b, which), bytes_of(b, c, which), bytes_of(c, d, which), bytes_of(d, e, which)
 
 
-@triton.jit
+@_inner
+def ends_of(last, count: tl.constexpr):  # type: ignore[no-untyped-def]
+    """For `ended`: of each word of a lane, which bytes of it and of the word before go on after pixel `last`."""
+    found: tl.tuple = ()
+    for i in tl.static_range(count):
+        which = tl.zeros_like(last)
+        for j in tl.static_range(4):
+            which |= tl.where(last < 4 * i + j, (last - 4 * i) & 7, j) << (4 * j)
+        found += (which.to(tl.uint32),)
+    return found
+
+
+@_inner
+def ended(words, ends):  # type: ignore[no-untyped-def]
+    """The same words, where after the last pixel of a row it comes twice more: further no level looks."""
+    found: tl.tuple = ()
+    for i in tl.static_range(len(words)):
+        found += (bytes_of(words[i], words[i - 1 if i else 0], ends[i]),)
+    return found
+
+
+@_inner
 def bordered(here, below, last, row, h):  # type: ignore[no-untyped-def]
-    """Two rows of a level, `row` the first of them, of which those outside it are its border's."""
-    below = tl.where(row < h, below, here)
-    last = tl.where(row + 1 < h, last, below)
-    return tl.where(row < 0, last, below), last
+    """Two rows of a level, `row` the first of them and `here` the one before: those outside it are its border's."""
+    first: tl.tuple = ()
+    second: tl.tuple = ()
+    for i in tl.static_range(len(here)):
+        under = tl.where(row < h, below[i], here[i])
+        end = tl.where(row + 1 < h, last[i], under)
+        first += (tl.where(row < 0, end, under),)
+        second += (end,)
+    return first, second
 
 
-@triton.jit
-def keep(  # type: ignore[no-untyped-def]
-    out, floats, y, pitch, pixels, ours, end, count: tl.constexpr, bytes: tl.constexpr, wide: tl.constexpr
-):  # fmt: skip
+@_inner
+def halved(row, next, above, left, right):  # type: ignore[no-untyped-def]
+    """Half as many words of the next level from two rows and the two before, and what these two will add to the next.
+
+    Sixteen pixels are weighed four at once: two columns of two rows. Weights make 256, so that a mean is the upper byte
+    of a sum with its half. `left` and `right` say where to take the column before a lane's first and after its last.
+    """
+    count: tl.constexpr = len(row)
+    outer: tl.tuple = ()  # the last and the first column of each word
+    for i in tl.static_range(count):
+        outer += (bytes_of(row[i], next[i], 0x4073),)
+    pairs: tl.tuple = (bytes_of(_beside(outer[count - 1], -1), outer[0], left),)  # columns -1 and 0, 1 and 2, and so on
+    for i in tl.static_range(count):
+        pairs += (bytes_of(row[i], next[i], 0x6251),)
+        if i + 1 < count:
+            pairs += (bytes_of(outer[i], outer[i + 1], 0x7610),)
+        else:
+            pairs += (bytes_of(outer[i], _beside(outer[0], 1), right),)
+    sums: tl.tuple = ()
+    own: tl.tuple = ()
+    half = tl.full((LANES,), 128, tl.uint32)
+    for i in tl.static_range(2 * count):
+        sums += (_dot(pairs[i], 0x0C24040C, _dot(pairs[i + 1], 0x040C0C24, above[i])),)
+        own += (_dot(pairs[i], 0x240C0C04, _dot(pairs[i + 1], 0x0C04240C, half)),)
+    words: tl.tuple = ()
+    if count == 1:
+        words += (bytes_of(sums[0], sums[1], 0x3351),)
+    for i in tl.static_range(count // 2):
+        low, high = bytes_of(sums[4 * i], sums[4 * i + 1], 0x51), bytes_of(sums[4 * i + 2], sums[4 * i + 3], 0x51)
+        words += (bytes_of(low, high, 0x5410),)
+    return words, own
+
+
+@_inner
+def keep(to, y, pitch, words, ours, end, count: tl.constexpr):  # type: ignore[no-untyped-def]
     """Writes `count` pixels of each lane into row y if it is one of the program's: 8 bits, or floats of that value."""
-    y += tl.zeros_like(pixels).to(tl.int32)
-    keep = ours & (y.to(tl.uint32) < end.to(tl.uint32))
-    if bytes:
-        kind: tl.constexpr = tl.uint32 if count == 4 else tl.uint16 if count == 2 else tl.uint8
-        tl.store(_along(out, y, pitch).to(tl.pointer_type(kind), bitcast=True), pixels.to(kind), mask=keep)
-    if wide:
+    y += (words[0] & 0).to(tl.int32)
+    there = ours & (y.to(tl.uint32) < end.to(tl.uint32))
+    if to.dtype.element_ty == tl.uint8:
+        kind: tl.constexpr = tl.uint64 if count == 8 else tl.uint32 if count == 4 else tl.uint16
+        pixels = words[0].to(kind)
+        if count == 8:
+            pixels |= words[1].to(kind) << 32
+        tl.store(_along(to, y, pitch).to(tl.pointer_type(kind), bitcast=True), pixels, mask=there)
+    else:
         for i in tl.static_range(count):
-            pixel = ((pixels >> (8 * i)) & 255).to(tl.int32)
-            tl.store(floats + y.to(tl.int64) * pitch + i, pixel.to(floats.dtype.element_ty), mask=keep)
+            pixel = ((words[i // 4] >> (8 * (i % 4))) & 255).to(tl.int32)
+            tl.store(to + y.to(tl.int64) * pitch + i, pixel.to(to.dtype.element_ty), mask=there)

@@ -24,8 +24,7 @@ struct Mipmap {
     Size padded[MOST_LEVELS];  // of what is stored
     cudaMipmappedArray_t array;
     cudaSurfaceObject_t surface[MOST_LEVELS];
-    cudaTextureObject_t filtered[MOST_LEVELS];  // one level, bilinear, in texels
-    cudaTextureObject_t points, blend;          // all levels, in shares of the padded side: nearest; trilinear
+    cudaTextureObject_t points, blend;  // all levels, in shares of the padded side: nearest; trilinear
 };
 
 struct Strides {
@@ -68,22 +67,25 @@ __global__ void lay(const unsigned char* pixels, Strides by, cudaSurfaceObject_t
 }
 
 // A bilinear fetch in 16ths of a grey level. With weights of quarters that is a whole number, so rounding to it takes
-// away the error of what the hardware returns (as a share of 255, in at least 12 bits) and the sums below are exact.
-__device__ int3 sixteenths(cudaTextureObject_t level, float x, float y, int b) {
-    const float4 found = tex2DLayered<float4>(level, x, y, b);
+// away the error of what the hardware returns (as a share of 255, in at least 12 bits) and the sums below are exact. A
+// place in shares of a side is off by less than 1/512 of a texel, where weights would round to others. (A texture of
+// one level alone would take places in texels, but finds its second layer elsewhere than surfaces and mipmaps do.)
+__device__ int3 sixteenths(cudaTextureObject_t blend, float u, float v, int b, float level) {
+    const float4 found = tex2DLayeredLod<float4>(blend, u, v, b, level);
     return make_int3(__float2int_rn(found.x * 4080.f), __float2int_rn(found.y * 4080.f),
                      __float2int_rn(found.z * 4080.f));
 }
 
 // Pixels 2x - 1 .. 2x + 2 weighed (1, 3, 3, 1) / 8 are the mean of two linear fetches, 3/4 off their common centre.
-__global__ void halve(cudaTextureObject_t level, cudaSurfaceObject_t next, Size size, Size written) {
+__global__ void halve(cudaTextureObject_t blend, cudaSurfaceObject_t next, float level, Size size, Size written,
+                      Size padded) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y, b = blockIdx.z;
     if (x >= written.w || y >= written.h) return;
-    const float right = 2 * min(x, size.w - 1) + 1, down = 2 * min(y, size.h - 1) + 1;
-    const int3 one = sixteenths(level, right - 0.75f, down - 0.75f, b);
-    const int3 two = sixteenths(level, right + 0.75f, down - 0.75f, b);
-    const int3 three = sixteenths(level, right - 0.75f, down + 0.75f, b);
-    const int3 four = sixteenths(level, right + 0.75f, down + 0.75f, b);
+    const float across = 2 * min(x, size.w - 1) + 1, along = 2 * min(y, size.h - 1) + 1;
+    const float left = (across - 0.75f) / padded.w, right = (across + 0.75f) / padded.w;
+    const float up = (along - 0.75f) / padded.h, down = (along + 0.75f) / padded.h;
+    const int3 one = sixteenths(blend, left, up, b, level), two = sixteenths(blend, right, up, b, level);
+    const int3 three = sixteenths(blend, left, down, b, level), four = sixteenths(blend, right, down, b, level);
     const int red = one.x + two.x + three.x + four.x, green = one.y + two.y + three.y + four.y;
     const int blue = one.z + two.z + three.z + four.z;
     surf2DLayeredwrite(make_uchar4((red + 32) >> 6, (green + 32) >> 6, (blue + 32) >> 6, 255), next, 4 * x, y, b);
@@ -196,12 +198,12 @@ cudaError_t load_kernels() {
     return cudaSuccess;
 }
 
-cudaTextureDesc reading(bool linear, bool in_shares, int levels) {
+cudaTextureDesc reading(bool linear, int levels) {
     cudaTextureDesc how = {};
     how.addressMode[0] = how.addressMode[1] = how.addressMode[2] = cudaAddressModeClamp;
     how.filterMode = how.mipmapFilterMode = linear ? cudaFilterModeLinear : cudaFilterModePoint;
     how.readMode = linear ? cudaReadModeNormalizedFloat : cudaReadModeElementType;
-    how.normalizedCoords = in_shares;
+    how.normalizedCoords = true;
     how.maxMipmapLevelClamp = static_cast<float>(levels - 1);
     return how;
 }
@@ -210,16 +212,14 @@ cudaError_t open_level(Mipmap& mipmap, int level) {
     cudaResourceDesc what = {};
     what.resType = cudaResourceTypeArray;
     if (cudaError_t error = cudaGetMipmappedArrayLevel(&what.res.array.array, mipmap.array, level)) return error;
-    if (cudaError_t error = cudaCreateSurfaceObject(&mipmap.surface[level], &what)) return error;
-    const cudaTextureDesc how = reading(true, false, 1);
-    return cudaCreateTextureObject(&mipmap.filtered[level], &what, &how, nullptr);
+    return cudaCreateSurfaceObject(&mipmap.surface[level], &what);
 }
 
 cudaError_t open_all(Mipmap& mipmap) {
     cudaResourceDesc what = {};
     what.resType = cudaResourceTypeMipmappedArray;
     what.res.mipmap.mipmap = mipmap.array;
-    const cudaTextureDesc nearest = reading(false, true, mipmap.levels), trilinear = reading(true, true, mipmap.levels);
+    const cudaTextureDesc nearest = reading(false, mipmap.levels), trilinear = reading(true, mipmap.levels);
     if (cudaError_t error = cudaCreateTextureObject(&mipmap.points, &what, &nearest, nullptr)) return error;
     return cudaCreateTextureObject(&mipmap.blend, &what, &trilinear, nullptr);
 }
@@ -236,10 +236,8 @@ cudaError_t allocate(Mipmap& mipmap) {
 }
 
 void release(Mipmap* mipmap) {
-    for (int level = 0; level < mipmap->levels; level++) {
+    for (int level = 0; level < mipmap->levels; level++)
         if (mipmap->surface[level]) cudaDestroySurfaceObject(mipmap->surface[level]);
-        if (mipmap->filtered[level]) cudaDestroyTextureObject(mipmap->filtered[level]);
-    }
     if (mipmap->points) cudaDestroyTextureObject(mipmap->points);
     if (mipmap->blend) cudaDestroyTextureObject(mipmap->blend);
     if (mipmap->array) cudaFreeMipmappedArray(mipmap->array);
@@ -318,7 +316,8 @@ const char* texture_fill(const Mipmap* mipmap, const unsigned char* pixels, Stri
     for (int level = 1; level < mipmap->levels; level++) {
         written = rimmed(*mipmap, level);
         halve<<<blocks(written, mipmap->images), threads, 0, stream>>>(
-            mipmap->filtered[level - 1], mipmap->surface[level], mipmap->size[level], written);
+            mipmap->blend, mipmap->surface[level], static_cast<float>(level - 1), mipmap->size[level], written,
+            mipmap->padded[level - 1]);
     }
     return answer(cudaGetLastError());
 }

@@ -75,7 +75,8 @@ class Bases:
         rows, columns = (len(look.boxes[0, :, axis].unique()) for axis in (1, 0))
         count = len(reader.encoder.blocks)
         early, late = noted[EARLY % count], noted[LATE % count]
-        return Base(x[0], places[0], seen[0], late[0], early[0], (rows, columns), replace(glance, selection=look))
+        looked = replace(glance, selection=look, cells=None)
+        return Base(x[0], places[0], seen[0], late[0], early[0], (rows, columns), looked)
 
     def answers(
         self,
@@ -165,7 +166,7 @@ class Bases:
         """The cells that were kept, as looks."""
         index = kept.to(glances[0].selection.boxes.device)
         rows = [row[row >= 0][None] for row in index]
-        return [replace(g, selection=g.selection.take(row)) for g, row in zip(glances, rows, strict=True)]
+        return [replace(g, selection=g.selection.take(row), cells=None) for g, row in zip(glances, rows, strict=True)]
 
     def _inside(
         self,

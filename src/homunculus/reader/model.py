@@ -24,12 +24,13 @@ from torch import Tensor
 from homunculus import image as images
 from homunculus import positions, tokens
 from homunculus.errors import InputError, whole_number
-from homunculus.eye import Eye, Glance, save
+from homunculus.eye import Eye, Fixation, Glance, save
 from homunculus.reader.bridge import Bridge
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.language import Language, fingerprint
 from homunculus.reader.notes import UNSURE, Note, laid_out, spots, take
 from homunculus.reader.scout import MAPS, Scout
+from homunculus.reader.sight import Sight
 from homunculus.reader.talk import BEFORE, END, NOT_FOUND, note_ids, prompt_ids
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class Reader:
         self.marks: dict[str, str] = {}  # hashes of the files that it was loaded from
         self.device = next(encoder.parameters()).device
         self.ends = set(language.encode(END))
+        self.sight = Sight()
         self.points_of: WeakKeyDictionary[Scene, dict[str, Tensor]] = WeakKeyDictionary()  # where to read, by question
 
     @overload
@@ -161,8 +163,15 @@ class Reader:
         looking, loading, talking = ({k: how[k] for k in names if k in how} for names in (LOOKING, LOADING, TALKING))
         eye = Eye(scout=self.scout, **({"relevance": "query"} | looking))
         scene = eye.scene(images.load(image, **loading).to(self.device))
-        look = partial(eye.look_for, scene, fixation=how.get("fixation"))
+        look = partial(self._looks, eye, scene, how.get("fixation"))
         return look, talking, {"load": time.perf_counter() - begun}
+
+    def _looks(self, eye: Eye, scene: Scene, fixation: Fixation, questions: Sequence[str]) -> list[Glance]:
+        """Looks at a page; on a GPU, pages of a size that comes again go from pixels to cells in one captured graph."""
+        new = fixation is None and scene not in self.scout.seen
+        if new and scene.pixels.is_cuda and self.sight.can(eye, questions):
+            return self.sight.glances(scene, questions, eye)
+        return eye.look_for(scene, questions, fixation)
 
     def _answers(
         self,
@@ -217,12 +226,13 @@ class Reader:
 
     def see(self, glances: Sequence[Glance]) -> tuple[list[Tensor], list[list[Note]]]:
         """What the language model gets for each glance: tokens [K, width] as one reads a page, and lines read there."""
-        looks = [glance.selection.in_rows() for glance in glances]
+        looks = [glance.selection if glance.cells is not None else glance.selection.in_rows() for glance in glances]
         most = max(look.mask.shape[1] for look in looks)
         cells, places, masks = [], [], []
         for glance, look in zip(glances, looks, strict=True):
             missing = most - look.mask.shape[1]
-            cells.append(F.pad(tokens.patches(glance.scene.levels, look)[0], (0, 0) * 3 + (0, missing)))
+            pixels = tokens.patches(glance.scene.levels, look)[0] if glance.cells is None else glance.cells
+            cells.append(F.pad(pixels, (0, 0) * 3 + (0, missing)))
             places.append(F.pad(positions.coordinates(look)[0], (0, 0, 0, missing)))
             masks.append(F.pad(look.mask[0], (0, missing)))
         mask = torch.stack(masks).to(self.device)

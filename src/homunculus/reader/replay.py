@@ -15,15 +15,15 @@ Key = tuple[tuple[torch.Size, torch.dtype], ...]
 
 
 class Replay(Generic[V]):
-    """A function of tensors that is captured as a CUDA graph at the second call with the same shapes.
+    """A function of tensors that is captured as a CUDA graph when shapes come again before KEPT others have come.
 
     It gives a tensor or a named tuple of tensors. On a CPU, at first calls, and where gradients are wanted it is the
-    function itself.
+    function itself. Pages of a hundred sizes in turn are never captured: each graph would be gone before its next page.
     """
 
     def __init__(self, call: Callable[..., V]) -> None:
         self.call = call
-        self.met: set[Key] = set()
+        self.met: OrderedDict[Key, None] = OrderedDict()  # the last few
         self.pool: Any = None  # memory that all of its graphs use, one at a time: values are copied out at once
         self.graphs: OrderedDict[Key, tuple[Any, list[Tensor], V]] = OrderedDict()
 
@@ -34,8 +34,11 @@ class Replay(Generic[V]):
         key = tuple((x.shape, x.dtype) for x in inputs)
         if key not in self.graphs:
             if key not in self.met:
-                self.met.add(key)
+                self.met[key] = None
+                if len(self.met) > KEPT:
+                    self.met.popitem(last=False)
                 return self.call(*inputs)
+            del self.met[key]
             self.pool = self.pool or torch.cuda.graph_pool_handle()
             self.graphs[key] = capture(self.call, inputs, self.pool)
             if len(self.graphs) > KEPT:
