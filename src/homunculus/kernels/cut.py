@@ -23,7 +23,7 @@ import triton.language as tl
 from torch import Tensor
 
 LARGE = 1 << 17  # a tree of more cells than this is shared by many programs
-BLOCK = 1024  # cells that a program looks at together
+BLOCK = 512  # cells that a program looks at together
 PROGRAMS = 1024  # that search large trees, together
 TILE = 32  # side of the square of cells at which a program begins to carry gains up the tree
 

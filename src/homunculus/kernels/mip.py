@@ -31,9 +31,9 @@ from homunculus.kernels.lanes import (
 
 DEEP = 3  # levels of a launch
 COLUMNS = tl.constexpr(60)  # pixels of the third level that a program keeps: the outer lanes are there for the inner
-AHEAD, AHEAD_RAW = 6, 4  # rows that are on their way while others are weighed
+AHEAD, AHEAD_RAW = 8, 4  # rows that are on their way while others are weighed
 DOWN = 16  # rows of the third level that one makes where there are many times more of them than run at once
-WARPS = 20  # that a multiprocessor has registers for
+WARPS = 16  # that a multiprocessor has registers for
 CELLS = tl.constexpr(4)  # that a lane looks at at once
 FIELDS = tl.constexpr(6)  # of an image in the table: height, width, its place and pitch, its levels, its programs
 
@@ -316,7 +316,7 @@ def _launch(
             _kernel[(programs,)](
                 out if n else x, out, wide, table, boxes, levels, mask, images, planes, down, mask.shape[-1], DEEP * n,
                 room=max(LANES.value, triton.next_power_of_2(images)), odd=odd, raw=raw, wide=wide is not out,
-                some=chosen is not None, ahead=AHEAD_RAW if raw else AHEAD, num_warps=1,
+                some=chosen is not None and not n, ahead=AHEAD_RAW if raw else AHEAD, num_warps=1,
             )  # fmt: skip
 
 
