@@ -8,6 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from homunculus.eval.verdict import points
 from homunculus.files import replacing
 
 ROOT = Path(__file__).parents[1]
@@ -76,7 +77,8 @@ KERNELS = """
 `python benchmarks/kernels.py` (writes `results/kernels_h200.json`): medians between events of the device, as captured
 graphs where that is possible; {where}.
 A plain copy reaches {copy:.0f} GB/s here, read and written; "share" is what a way reaches of it, counting every byte
-that must be read or written once. [Kernels](kernels.md) says what they are.
+that must be read or written once (more than all of it where levels stay in the cache until they are read again).
+[Kernels](kernels.md) says what they are.
 
 All levels of 8 images of 2048 x 2048, 8-bit RGB on the GPU:
 
@@ -103,11 +105,25 @@ The cut: which cells to split until 273 remain.
 {texture}"""
 TEXTURE = """
 Texture units were said to be 50 times faster than pooling layers, 0.1 ms against 5 ms. Here filling a mipmapped array
-takes {units:.2f} ms, pooling layers {pooling:.2f} ms ({times:.1f} times), and the Triton kernel {mip:.2f} ms without
-special hardware. What the units' arithmetic does to pixels, against `pyramid.gaussian` and `tokens.patches`:
+takes {units:.2f} ms, pooling layers {pooling:.2f} ms ({times:.1f} times), and the Triton kernel {mip:.3f} ms without
+special hardware: {slower:.1f} times as fast as the units, which read every level back to make the next and need a
+fourth byte for each pixel. Cells of levels that are there, Triton against units:
+{gather}.
+CUDA lets nobody reach the driver's own mip generation; graphics APIs alone do.
+
+What the units' arithmetic does to pixels, against `pyramid.gaussian` and `tokens.patches`: levels and cells of the tree
+are the same to the bit, since weights of quarters fit into 8 bits; cells between levels (`uniform`) are blends of two.
 
 | image | | largest difference | pixels the same | PSNR, dB |
 |---|---|---|---|---|
+{rows}
+{answers}"""
+ANSWERS = """
+What that does to answers: `python benchmarks/texture.py --data FOLDER` (writes `results/texture_answers.json`), the
+reader on {questions} questions, `uniform` at {budget} tokens, its cells sampled in three ways; {where}.
+
+| cells | {sets} | against ours, points | other answers |
+|---|{lines}
 {rows}
 """
 PARTS = ("load", "pyramid", "scout", "allocation", "gather")
@@ -205,7 +221,10 @@ def kernel_section(results: dict, picture: Path) -> str:
             pooling=min(pooling),
             times=min(pooling) / mips["texture units"],
             mip=ours,
+            slower=mips["texture units"] / ours,
+            gather=gathered(results["gather"]),
             rows=rows("texture", texture_row),
+            answers=answer_section(read("texture_answers")) if known("texture_answers") else "",
         )
     plot_sizes([row for row in results["sizes"] if "ms" in row], picture)
     return KERNELS.format(
@@ -219,6 +238,37 @@ def kernel_section(results: dict, picture: Path) -> str:
         cut="\n".join(cut_rows),
         graph=f"Batch of 8 at 2048², as one graph: {', '.join(graph)}.",
         texture=texture,
+    )
+
+
+def gathered(rows: list[dict]) -> str:
+    """Triton against texture units, 8-bit cells of levels that are there."""
+    found: dict[tuple[int, int], dict[str, float]] = {}
+    for row in rows:
+        found.setdefault((row["batch"], row["side"]), {})[row["way"]] = row["ms"]
+    names = "levels there (Triton), uint8", "levels there, texture units"
+    told = [
+        f"{ways[names[0]] * 1e3:.1f} µs against {ways[names[1]] * 1e3:.1f} for {batch} of {side}²"
+        for (batch, side), ways in found.items()
+        if all(name in ways for name in names)
+    ]
+    return ", ".join(told)
+
+
+def answer_section(results: dict) -> str:
+    sets = list(results["rows"][0]["scores"])
+    lines = []
+    for row in results["rows"]:
+        scores = " | ".join(f"{100 * row['scores'][name]:.1f}" for name in sets)
+        gap = points(row["difference"]) if row["difference"] else ""
+        lines.append(f"| {row['way']} | {scores} | {gap} | {row['other answers']} |")
+    return ANSWERS.format(
+        questions=results["questions"],
+        budget=results["budget"],
+        where=where(results["machine"]),
+        sets=" | ".join(sets),
+        lines="---|" * (len(sets) + 2),
+        rows="\n".join(lines),
     )
 
 

@@ -326,6 +326,7 @@ def test_all_workers_find_room_on_a_cluster(has, workers, each):
     assert _each(has, workers) == each and (not has or int(1 / each) * has >= workers)
 
 
+@pytest.mark.timeout(900)  # a cluster takes minutes to start where other work is going on
 @pytest.mark.parametrize("ray", [False, True])
 def test_several_workers_answer_as_one_does(data, who, done, ray, tmp_path):
     if ray:

@@ -99,10 +99,11 @@ class ReaderAsker:
         """Rows for each way. What is the same for all ways (pyramid, scout) is done before the clock runs."""
         self.pages.keep(asks)
         self.bases.keep(list(self.pages.scenes.values()))
-        for ask in asks:
-            scene = self.pages.of(ask.item)
-            self.reader.scout.found(self.reader.scout.page(scene), [ask.looked.question])
-            self.reader.places(scene, [ask.item.question])
+        for _, group in groupby(asks, key=lambda ask: ask.item.image):  # those about a page stand together
+            about = list(group)
+            scene = self.pages.of(about[0].item)
+            self.reader.scout.found(self.reader.scout.page(scene), [ask.looked.question for ask in about])
+            self.reader.places(scene, [ask.item.question for ask in about])
         for way in ways:
             mine = [ask for ask in asks if way.relevance != ORACLE or ask.looked.boxes]
             if mine:
@@ -115,7 +116,7 @@ class ReaderAsker:
 
     def _said(self, asks: Sequence[Ask], way: Way) -> list[Said]:
         glances: list[Glance] = []
-        for _, group in groupby(asks, key=lambda ask: ask.item.image):  # those about a page stand together
+        for _, group in groupby(asks, key=lambda ask: ask.item.image):
             about = list(group)
             found = looked(self.pages.of(about[0].item), about, way, self.reader.scout)
             glances += [replace(glance, question=ask.item.question) for ask, glance in zip(about, found, strict=True)]
