@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -25,6 +25,7 @@ from homunculus import tokens
 from homunculus.eval.asker import Ask, row_of, told
 from homunculus.eval.data import Item, collect
 from homunculus.eval.machine import machine
+from homunculus.eval.runner import dumped, read
 from homunculus.eval.table import Table
 from homunculus.eval.verdict import points
 from homunculus.eval.ways import Way
@@ -52,11 +53,11 @@ def cells(glance: Glance, bits: int | None) -> Tensor:
 
 
 @torch.no_grad()
-def answers(reader: Reader, items: Sequence[Item], tell: Callable[[int], None]) -> list[dict]:
-    """Rows of results, one for each way to sample."""
-    eye, rows = Eye("uniform", "query", BUDGET, scout=reader.scout), []
+def answers(reader: Reader, items: Sequence[Item]) -> Iterator[list[dict]]:
+    """Rows of results for the questions about a page, one for each way to sample."""
+    eye = Eye("uniform", "query", BUDGET, scout=reader.scout)
     for image, group in groupby(items, key=lambda item: item.image):
-        about, scene = list(group), eye.scene(load(image).to(reader.device))
+        about, scene, rows = list(group), eye.scene(load(image).to(reader.device)), list[dict]()
         looks = eye.look_for(scene, [item.question for item in about])
         looks = [replace(look, selection=look.selection.in_rows()) for look in looks]
         for name, bits in WAYS.items():
@@ -65,21 +66,28 @@ def answers(reader: Reader, items: Sequence[Item], tell: Callable[[int], None]) 
             for item, glance, answer in zip(about, seen, said, strict=True):
                 way = Way.of(f"uniform/query/{BUDGET}")
                 rows.append(row_of(Ask(item, item), way, told(answer, glance), 0.0) | {"allocator": name})
-        tell(len(about))
-    return rows
+        yield rows
 
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of the sets")
-    parser.add_argument("--limit", type=int, default=60, help="questions a set")
+    parser.add_argument("--limit", type=int, default=30, help="questions a set")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "texture_answers.json")
     args = parser.parse_args(words)
     items = collect([str(args.data)], limit=args.limit, only=SETS)
-    with Progress() as progress:
-        bar = progress.add_task("questions", total=len(items))
-        rows = answers(load_reader(device=args.device), items, lambda count: progress.advance(bar, count))
+    kept = args.out.with_suffix(".jsonl")  # after a kill the same command goes on from here
+    there = {(row["dataset"], row["qid"]) for row in read(kept)}
+    left = [item for item in items if (item.dataset, item.qid) not in there]
+    with Progress() as progress, kept.open("a", encoding="utf-8") as file:
+        bar = progress.add_task("questions", total=len(items), completed=len(items) - len(left))
+        for rows in answers(load_reader(device=args.device), left) if left else ():
+            file.write("".join(map(dumped, rows)))
+            file.flush()
+            progress.advance(bar, len(rows) // len(WAYS))
+    wanted = {(item.dataset, item.qid) for item in items}
+    rows = [row for row in read(kept) if (row["dataset"], row["qid"]) in wanted]
     table = Table(rows)
     found = {"machine": machine(args.device), "budget": BUDGET, "questions": len(items), "rows": []}
     for name in WAYS:
