@@ -47,9 +47,8 @@ def cells(glance: Glance, bits: int | None) -> Tensor:
     levels, chosen = glance.scene.levels, glance.selection
     if bits is None:
         return tokens.patches(levels, chosen)[0]
-    return emulate_sample(
-        levels, chosen.boxes, chosen.levels, chosen.cell, chosen.sizes, chosen.mask, bits=bits
-    )[0]  # fmt: skip
+    places = chosen.boxes, chosen.levels, chosen.cell, chosen.sizes, chosen.mask
+    return emulate_sample(levels, *places, bits=bits)[0]
 
 
 @torch.no_grad()
@@ -100,6 +99,7 @@ def main(words: list[str] | None = None) -> None:
         print(f"{name:14}{shown}  {points(gap)}  {other} answers other")
     with replacing(args.out) as unfinished:
         unfinished.write_text(json.dumps(found, indent=1) + "\n")
+    kept.unlink()  # another reader would answer otherwise
     print(f"wrote {args.out}")
 
 

@@ -23,6 +23,7 @@ def test_answers_are_told_for_each_way_to_sample(tmp_path, monkeypatch, capsys):
     ours, *others = found["rows"]
     assert ours["difference"] is None and ours["other answers"] == 0
     assert all(row["difference"]["low"] <= row["difference"]["value"] <= row["difference"]["high"] for row in others)
+    assert not out.with_suffix(".jsonl").exists()
     assert "texture units" in capsys.readouterr().out
 
 

@@ -82,6 +82,15 @@ def test_what_it_cannot_do_is_left_to_the_eye():
     assert not sight.can(eye, ["What?", ""])
 
 
+def test_trees_of_other_depths_are_told_apart():
+    sight, eye = Sight(), hm.Eye("grid", "query", 20, scout=load_scout())
+    for levels in (2, 4):
+        here = scene(416, 300)
+        here = Scene(here.pixels, CellTree(416, 300, 32, levels))
+        assert torch.equal(sight(here, QUESTIONS, eye)[0].boxes, eye.choose(here, QUESTIONS).in_rows().boxes)
+    assert len(sight.ways) == 2
+
+
 def test_it_forgets_what_was_longest_unused():
     sight, eye = Sight(), hm.Eye("grid", "query", 3, scout=load_scout())
     sizes = [(64, 64 + 32 * n) for n in range(KEPT + 1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
@@ -72,6 +72,10 @@ class Glance:
     def patches(self) -> Tensor:
         """What a model reads: uint8 [K, 3, cell, cell], in the order of the selection."""
         return tokens.patches(self.scene.levels, self.selection)[0] if self.cells is None else self.cells
+
+    def in_rows(self) -> Glance:
+        """The same look with its cells as one reads them."""
+        return self if self.cells is not None else replace(self, selection=self.selection.in_rows())
 
     def reconstruct(self, at: int = 0) -> Tensor:
         """The image as these tokens still know it, scaled by 2^-at. uint8 [3, h, w]"""

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homunculus import positions, tokens
+from homunculus import positions
 from homunculus.eye import Eye, Glance
 from homunculus.peers import BEFORE, INSIDE
 from homunculus.peers.base import Kept, Visual
@@ -63,10 +63,10 @@ class Bases:
     @torch.no_grad()
     def _taken_in(self, scene: Scene) -> Base:
         reader = self.reader
-        glance = Eye("uniform", "information", TOKENS, scout=False).look_at(scene, "")
-        look = glance.selection.in_rows()
+        glance = Eye("uniform", "information", TOKENS, scout=False).look_at(scene, "").in_rows()
+        look = glance.selection
         places = positions.coordinates(look).to(reader.device)
-        cells = tokens.patches(scene.levels, look).to(reader.device)
+        cells = glance.patches()[None].to(reader.device)
         noted: dict[int, Tensor] = {}
         with received(reader.encoder.blocks, noted):
             x = reader.encoder(cells, places, None)
@@ -75,8 +75,7 @@ class Bases:
         rows, columns = (len(look.boxes[0, :, axis].unique()) for axis in (1, 0))
         count = len(reader.encoder.blocks)
         early, late = noted[EARLY % count], noted[LATE % count]
-        looked = replace(glance, selection=look, cells=None)
-        return Base(x[0], places[0], seen[0], late[0], early[0], (rows, columns), looked)
+        return Base(x[0], places[0], seen[0], late[0], early[0], (rows, columns), glance)
 
     def answers(
         self,

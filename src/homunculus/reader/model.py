@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from homunculus import image as images
-from homunculus import positions, tokens
+from homunculus import positions
 from homunculus.errors import InputError, whole_number
 from homunculus.eye import Eye, Fixation, Glance, save
 from homunculus.reader.bridge import Bridge
@@ -226,13 +226,13 @@ class Reader:
 
     def see(self, glances: Sequence[Glance]) -> tuple[list[Tensor], list[list[Note]]]:
         """What the language model gets for each glance: tokens [K, width] as one reads a page, and lines read there."""
-        looks = [glance.selection if glance.cells is not None else glance.selection.in_rows() for glance in glances]
+        shown = [glance.in_rows() for glance in glances]
+        looks = [glance.selection for glance in shown]
         most = max(look.mask.shape[1] for look in looks)
         cells, places, masks = [], [], []
-        for glance, look in zip(glances, looks, strict=True):
+        for glance, look in zip(shown, looks, strict=True):
             missing = most - look.mask.shape[1]
-            pixels = tokens.patches(glance.scene.levels, look)[0] if glance.cells is None else glance.cells
-            cells.append(F.pad(pixels, (0, 0) * 3 + (0, missing)))
+            cells.append(F.pad(glance.patches(), (0, 0) * 3 + (0, missing)))
             places.append(F.pad(positions.coordinates(look)[0], (0, 0, 0, missing)))
             masks.append(F.pad(look.mask[0], (0, missing)))
         mask = torch.stack(masks).to(self.device)

@@ -46,6 +46,11 @@ class Seen(NamedTuple):
     relevance: Tensor
     places: Tensor
 
+    def chosen(self, tree: CellTree) -> Selection:
+        """The cells as a selection, a row for each question."""
+        sizes = tree.sizes.expand(len(self.mask), 2)
+        return Selection(self.boxes, self.levels, self.indices, self.mask, sizes, tree.cell)
+
 
 class Sight:
     """How an eye chooses by what a scout finds; remembers what it has met. `paint` makes pixels of levels and cells."""
@@ -66,15 +71,13 @@ class Sight:
     def __call__(self, scene: Scene, questions: Sequence[str], eye: Eye) -> tuple[Selection, Tensor]:
         """Cells of a scene's images, each for its own question, in rows, and their pixels."""
         seen = self.see(scene, questions, eye)
-        sizes = scene.tree.sizes.expand(len(questions), 2)
-        return Selection(seen.boxes, seen.levels, seen.indices, seen.mask, sizes, scene.tree.cell), seen.cells
+        return seen.chosen(scene.tree), seen.cells
 
     def glances(self, scene: Scene, questions: Sequence[str], eye: Eye) -> list[Glance]:
         """Looks at one image for each of some questions; the scout remembers what it found there."""
         seen, scout = self.see(scene, questions, eye), cast(Scout, eye.scout)
         scout.seen[scene] = Page(seen.features, dict(zip(questions, seen.found, strict=True)))
-        sizes = scene.tree.sizes.expand(len(questions), 2)
-        chosen = Selection(seen.boxes, seen.levels, seen.indices, seen.mask, sizes, scene.tree.cell)
+        chosen = seen.chosen(scene.tree)
         rows = zip(questions, seen.places, seen.relevance, seen.cells, strict=True)
         return [
             Glance(question, eye.allocator, eye.budget, chosen.alone(i), places, relevance, scene, cells)
@@ -85,7 +88,8 @@ class Sight:
     def see(self, scene: Scene, questions: Sequence[str], eye: Eye) -> Seen:
         """All that there is to see: a question for each image, or several for one."""
         tree, scout = scene.tree, cast(Scout, eye.scout)
-        key = (tree.image_sizes, tree.cell, id(scout), eye.allocator, eye.budget, *sorted(eye.options.items()))
+        rule = eye.allocator, eye.budget, *sorted(eye.options.items())
+        key = (tree.image_sizes, tree.cell, tree.levels, id(scout), *rule)
         if key not in self.ways:
             # a graph reads the tree: it must live as long
             self.ways[key] = Replay(partial(_look, tree, eye, scout, self.paint))
