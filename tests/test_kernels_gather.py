@@ -253,9 +253,26 @@ def test_only_what_cells_need_is_made(device, kernels, between, monkeypatch):
     )  # fmt: skip
     monkeypatch.undo()
     _, one, _, three = (level[0, 0] for level in pyramid.gaussian(x.cpu(), 4))
-    assert torch.equal(first[:, :240], one[:, :240]) and (first[:, 240:] == 77).all()
+    assert torch.equal(first[:, :248], one[:, :248]) and (first[:, 248:] == 77).all()
     assert (second == 77).all()
-    assert torch.equal(third[:, 120:], three[:, 120:]) and (third[:, :120] == 77).all()
+    assert torch.equal(third[:, 122:], three[:, 122:]) and (third[:, :122] == 77).all()
+
+
+@devices
+@pytest.mark.parametrize("x", [488, 496])
+def test_a_cell_beside_the_border_of_two_strips_needs_one_of_them(device, kernels, x, monkeypatch):
+    from homunculus.kernels import mip
+
+    image = pixels(1, 1, 8, 992).to(device)  # two strips: up to pixel 496 and all that is left
+    boxes, one = torch.tensor([[[x, 0, x + 7, 8]]], device=device), torch.ones(1, 1, dtype=torch.int64, device=device)
+    usual = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *size, **how: usual(*size, **how).fill_(77))
+    found = mip.build(image, 1, chosen=mip.Chosen(boxes, one, one > 0))[0][0, 0].cpu()
+    monkeypatch.undo()
+    expected = pyramid.halve(image.cpu())[0, 0]
+    left, right = (found[:, :248], expected[:, :248]), (found[:, 248:], expected[:, 248:])
+    (mine, true), (other, _) = (left, right) if x < 496 else (right, left)
+    assert torch.equal(mine, true) and (other == 77).all()
 
 
 @pytest.mark.gpu

@@ -31,6 +31,7 @@ from homunculus.kernels.lanes import (
 
 DEEP = 3  # levels of a launch
 COLUMNS = tl.constexpr(60)  # pixels of the third level that a program keeps: the outer lanes are there for the inner
+OUTER = tl.constexpr(2)  # of the third level in a lane: at the borders of an image outer ones are kept too
 AHEAD, AHEAD_RAW = 8, 4  # rows that are on their way while others are weighed
 DOWN = 16  # rows of the third level that one makes where there are many times more of them than run at once
 WARPS = 16  # that a multiprocessor has registers for
@@ -57,13 +58,13 @@ def _kernel(  # type: ignore[no-untyped-def]
     h1, w1 = (h + 1) // 2, (w + 1) // 2
     h2, w2 = (h1 + 1) // 2, (w1 + 1) // 2
     h3, w3 = (h2 + 1) // 2, (w2 + 1) // 2
-    across, below = tl.cdiv(w3, COLUMNS), tl.cdiv(h3, down)
+    across, below = tl.cdiv(tl.maximum(w3 - 2 * OUTER, 1), COLUMNS), tl.cdiv(h3, down)
     plane = (spot // across // below).to(tl.int64)
-    top, side = spot // across % below * down, spot % across * COLUMNS
+    top, strip = spot // across % below * down, spot % across
 
     lane = tl.arange(0, LANES)
-    q, end = side // 2 - 1 + lane, (w - 1) // 16
-    at = tl.minimum(tl.maximum(q, 0), end)
+    q, end = strip * (COLUMNS // OUTER) + lane, (w - 1) // 16  # strips begin where sectors of 32 bytes do
+    at = tl.minimum(q, end)
     start = tl.maximum(8 * top - 7, 0)  # the first row that it needs
     x += source + (plane * h + start) * pitch + 16 * (tl.zeros_like(at) if raw else at)
     left = tl.where(q == 0, 0x7676, 0x7610).to(tl.uint32)  # at a border its own column stands beside it
@@ -75,7 +76,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     at2 = begin + (plane * h2 + 2 * top) * p2 + 4 * q
     at3 = begin + planes.to(tl.int64) * h2 * p2 + (plane * h3 + top) * p3 + 2 * q
     to1, to2, to3 = (floats if wide else out) + at1, (floats if wide else out) + at2, out + at3
-    ours = (lane > 0) & (lane < LANES - 1)
+    ours = ((lane > 0) | (q == 0)) & ((lane < LANES - 1) | (q == end))
     ours1, ours2, ours3 = ours & (8 * q < w1), ours & (4 * q < w2), ours & (2 * q < w3)
     down = tl.minimum(down, h3 - top)
     end1, end2 = tl.minimum(4 * down, h1 - 4 * top), tl.minimum(2 * down, h2 - 2 * top)
@@ -86,7 +87,7 @@ def _kernel(  # type: ignore[no-untyped-def]
         rows += (row_of(x, y + i, bottom, w, pitch, at, raw),)
     if some:  # while they are on their way
         cells = b.to(tl.int64) * many
-        flags = _wanted(boxes + 4 * cells, levels + cells, mask + cells, many, base, side, top, down)
+        flags = _wanted(boxes + 4 * cells, levels + cells, mask + cells, many, base, strip, across, top, down)
         if flags == 0:
             return
         ours1, ours2, ours3 = ours1 & ((flags & 1) != 0), ours2 & ((flags & 2) != 0), ours3 & ((flags & 4) != 0)
@@ -122,12 +123,13 @@ def _kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _wanted(boxes, levels, mask, many, base, left, top, down):  # type: ignore[no-untyped-def]
+def _wanted(boxes, levels, mask, many, base, strip, across, top, down):  # type: ignore[no-untyped-def]
     """Which of the three levels after `base` chosen cells of an image want above a tile of the third, one bit each."""
     between: tl.constexpr = boxes.dtype.element_ty.is_floating() or levels.dtype.element_ty.is_floating()
     third = base + 3
-    right, bottom = (left + COLUMNS) << third, (top + down) << third
-    left, top = left << third, top << third
+    left = (COLUMNS * strip + tl.where(strip > 0, OUTER, 0)) << third
+    right = (COLUMNS * (strip + 1) + tl.where(strip + 1 < across, OUTER, 2 * OUTER)) << third
+    top, bottom = top << third, (top + down) << third
     flags = tl.zeros((LANES,), tl.int32)
     for start in range(0, many, CELLS * LANES):
         for part in tl.static_range(CELLS):
@@ -184,16 +186,21 @@ class Launch(NamedTuple):
     odd: bool
 
 
-def _tiles(place: Place, down: int) -> int:
+def _strips(third: Place) -> int:
+    """Side by side, of this level and the two before it."""
+    return triton.cdiv(max(third.width - 2 * OUTER.value, 1), COLUMNS.value)
+
+
+def _tiles(third: Place, down: int) -> int:
     """Programs that make a level of a plane and the two before it."""
-    return triton.cdiv(place.width, COLUMNS.value) * triton.cdiv(place.height, down)
+    return _strips(third) * triton.cdiv(third.height, down)
 
 
 def _down_each(thirds: Sequence[Place], planes: int, device: torch.device) -> int:
     """How many rows of these levels a program makes: all programs run at once, unless there is far more to do."""
     slots = WARPS * torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 8
-    columns = planes * sum(triton.cdiv(place.width, COLUMNS.value) for place in thirds)
-    tallest = max(place.height for place in thirds)
+    columns = planes * sum(_strips(third) for third in thirds)
+    tallest = max(third.height for third in thirds)
     return triton.cdiv(tallest, min(tallest, slots // columns)) if slots // columns > 3 else min(tallest, DOWN)
 
 
