@@ -13,10 +13,14 @@ FEW = [(1, 1), (2, 1, 9, 14), (20, 41), (4, 1472), (3, 1501)]  # the interpreter
 
 
 @devices
-def test_levels_are_those_of_torch(device, kernels):
+@pytest.mark.parametrize("side", [None, 2])
+def test_levels_are_those_of_torch(device, kernels, side, monkeypatch):
+    """One strip after another or, as pairs, with one to spare."""
     from homunculus.kernels import mip
 
-    for shape in FEW:
+    monkeypatch.setattr(mip, "SIDE", side)
+    mip._launches.cache_clear()
+    for shape in FEW if side is None else FEW[2:]:
         x = pixels(*shape)
         found, expected = mip.build(x.to(device), 2), pyramid.gaussian(x, 3)[1:]
         assert all(torch.equal(a.cpu(), b) for a, b in zip(found, expected, strict=True)), shape

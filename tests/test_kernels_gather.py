@@ -259,10 +259,12 @@ def test_only_what_cells_need_is_made(device, kernels, between, monkeypatch):
 
 
 @devices
-@pytest.mark.parametrize("x", [488, 496])
-def test_a_cell_beside_the_border_of_two_strips_needs_one_of_them(device, kernels, x, monkeypatch):
+@pytest.mark.parametrize(("x", "side"), [(488, 1), (496, 1), (488, 2), (496, 2)])
+def test_a_cell_beside_the_border_of_two_strips_needs_one_of_them(device, kernels, x, side, monkeypatch):
     from homunculus.kernels import mip
 
+    monkeypatch.setattr(mip, "SIDE", side)
+    mip._launches.cache_clear()
     image = pixels(1, 1, 8, 992).to(device)  # two strips: up to pixel 496 and all that is left
     boxes, one = torch.tensor([[[x, 0, x + 7, 8]]], device=device), torch.ones(1, 1, dtype=torch.int64, device=device)
     usual = torch.empty
@@ -322,24 +324,26 @@ TYPES = dict.fromkeys(("x", "out", "floats", "image", "rest", "colours"), "*u8")
 TYPES |= {"mask": "*i1", "total": "i64", "starts": ("i32",) * 7}
 TYPES |= dict.fromkeys(("table", "boxes", "levels", "sizes"), "*i64")
 MIP = {"room": 32, "odd": False, "raw": False, "wide": False, "some": False, "ahead": mip.AHEAD}
+MIP |= {"side": 1}
 RAW = {"odd": True, "raw": True, "ahead": mip.AHEAD_RAW}
 CELLS = {"cell": 32, "merge": 1, "times": 1}
 WORDS = {"kind": gather.KINDS[8], "words": 128, "run": 8}
 CASES = [(mip._kernel, MIP, {}), (mip._kernel, MIP | RAW | {"some": True}, {})]
 CASES += [(mip._kernel, MIP | {"odd": True, "wide": True}, {"floats": "*fp16"})]
 CASES += [(mip._kernel, MIP | {"some": True}, {"boxes": "*fp64", "levels": "*fp64"})]
+CASES += [(mip._kernel, MIP | {"some": True, "side": 2}, {})]
 CASES += [(gather._kernel, CELLS | WORDS, {"starts": ("i32",) * 6 + ("i64",)})]
 CASES += [(gather._kernel, CELLS | WORDS | {"merge": 2, "times": 2}, {"out": "*bf16", "colours": "*bf16"})]
 CASES += [(gather._between, CELLS | {"room": 32}, {"boxes": "*fp64", "levels": "*fp64"})]
 for kernel, constants, types in CASES:
     types = TYPES | types | dict.fromkeys(constants, "constexpr")
-    signature = {name: types.get(name, "i32") for name in kernel.arg_names}
+    signature, warps = {name: types.get(name, "i32") for name in kernel.arg_names}, constants.get("side", 1)
     constants = {(kernel.arg_names.index(name),): value for name, value in constants.items()}
     source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
-    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 1})
-    if kernel is mip._kernel:  # a lane has one of 32: it asks those beside it
-        text = made.asm["ttgir"]
-        assert "sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [1]" in text and "convert_layout" not in text
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps})
+    if kernel is mip._kernel:  # a lane has one of each 32: it asks those beside it
+        text, layout = made.asm["ttgir"], f"sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [{warps}]"
+        assert text.count("#ttg.blocked") == 1 and layout in text and "convert_layout" not in text
         assert constants[kernel.arg_names.index("raw"),] or "ld.global.v4" in made.asm["ptx"]
     print("made")
 """
@@ -350,4 +354,4 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     env = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
     env["TRITON_CACHE_DIR"] = str(tmp_path)
     run = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=env)
-    assert run.returncode == 0 and run.stdout.count("made") == 7, run.stderr
+    assert run.returncode == 0 and run.stdout.count("made") == 8, run.stderr

@@ -8,7 +8,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-LANES = tl.constexpr(32)  # of a program, and of a warp
+LANES = tl.constexpr(32)  # of a warp: a program has one warp, or several side by side
 PLAIN = tl.constexpr(os.environ.get("TRITON_INTERPRET", "0") != "0")  # the interpreter knows no instructions
 
 
@@ -51,7 +51,8 @@ def _dot(four, weights: tl.constexpr, more):  # type: ignore[no-untyped-def]
 def _beside(x, step: tl.constexpr):  # type: ignore[no-untyped-def]
     """What the lane before (-1) or after (1) has."""
     if PLAIN:
-        return tl.gather(x, tl.minimum(tl.maximum(tl.arange(0, LANES) + step, 0), LANES - 1), 0)
+        lane = tl.arange(0, x.shape[0])
+        return tl.gather(x, lane // LANES * LANES + tl.minimum(tl.maximum(lane % LANES + step, 0), LANES - 1), 0)
     elif step < 0:  # noqa: RET505
         return tl.inline_asm_elementwise("shfl.sync.up.b32 $0, $1, 1, 0, -1;", "=r,r", [x], tl.uint32, True, 1)
     else:
@@ -184,7 +185,7 @@ def halved(row, next, above, left, right):  # type: ignore[no-untyped-def]
             pairs += (bytes_of(outer[i], _beside(outer[0], 1), right),)
     sums: tl.tuple = ()
     own: tl.tuple = ()
-    half = tl.full((LANES,), 128, tl.uint32)
+    half = tl.full(row[0].shape, 128, tl.uint32)
     for i in tl.static_range(2 * count):
         sums += (_dot(pairs[i], 0x0C24040C, _dot(pairs[i + 1], 0x040C0C24, above[i])),)
         own += (_dot(pairs[i], 0x240C0C04, _dot(pairs[i + 1], 0x0C04240C, half)),)

@@ -1,12 +1,14 @@
 """Levels of 8-bit images at memory speed: the Triton twin of `pyramid.gaussian` with its usual weights.
 
-One launch makes three levels. A program is one warp that goes down a strip of an image: a lane takes sixteen pixels of
-each row, keeps eight of the first level, four of the second and two of the third, and asks the lanes beside it for the
-pixels between them. So an image is read once and nothing is read back.
+One launch makes three levels. A warp goes down a strip of an image: a lane takes sixteen pixels of each row, keeps
+eight of the first level, four of the second and two of the third, and asks the lanes beside it for the pixels between
+them. So an image is read once and nothing is read back. A program is one warp, or two on neighbouring strips: what both
+read they fetch once.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -29,11 +31,12 @@ from homunculus.kernels.lanes import (
     settled,
 )
 
-DEEP = 3  # levels of a launch
-COLUMNS = tl.constexpr(60)  # pixels of the third level that a program keeps: the outer lanes are there for the inner
+DEEP = tl.constexpr(3)  # levels of a launch
+COLUMNS = tl.constexpr(60)  # pixels of the third level that a warp keeps: the outer lanes are there for the inner
 OUTER = tl.constexpr(2)  # of the third level in a lane: at the borders of an image outer ones are kept too
 AHEAD, AHEAD_RAW = 8, 4  # rows that are on their way while others are weighed
 DOWN = 16  # rows of the third level that one makes where there are many times more of them than run at once
+SIDE: int | None = None  # strips of a program, if not as many as divide them all, one or two
 WARPS = 16  # that a multiprocessor has registers for
 CELLS = tl.constexpr(4)  # that a lane looks at at once
 FIELDS = tl.constexpr(6)  # of an image in the table: height, width, its place and pitch, its levels, its programs
@@ -45,9 +48,9 @@ FIELDS = tl.constexpr(6)  # of an image in the table: height, width, its place a
 def _kernel(  # type: ignore[no-untyped-def]
     x, out, floats, table, boxes, levels, mask, images, planes, down, many, base,
     room: tl.constexpr, odd: tl.constexpr, raw: tl.constexpr, wide: tl.constexpr, some: tl.constexpr,
-    ahead: tl.constexpr,
+    ahead: tl.constexpr, side: tl.constexpr,
 ):  # fmt: skip
-    """One program makes COLUMNS x `down` pixels of the third level of a plane, and the other two levels above them."""
+    """A warp makes COLUMNS x `down` pixels of the third level of a plane, and the other two levels above them."""
     entry, spot = tl.arange(0, room), tl.program_id(0)
     starts = tl.load(table + entry * FIELDS + 5, mask=entry < images, other=1 << 62)
     b = tl.sum((starts <= spot).to(tl.int32), 0) - 1
@@ -58,12 +61,13 @@ def _kernel(  # type: ignore[no-untyped-def]
     h1, w1 = (h + 1) // 2, (w + 1) // 2
     h2, w2 = (h1 + 1) // 2, (w1 + 1) // 2
     h3, w3 = (h2 + 1) // 2, (w2 + 1) // 2
-    across, below = tl.cdiv(tl.maximum(w3 - 2 * OUTER, 1), COLUMNS), tl.cdiv(h3, down)
+    strips, below = tl.cdiv(tl.maximum(w3 - 2 * OUTER, 1), COLUMNS), tl.cdiv(h3, down)
+    across = tl.cdiv(strips, side)
     plane = (spot // across // below).to(tl.int64)
-    top, strip = spot // across % below * down, spot % across
+    top, strip = spot // across % below * down, spot % across * side
 
-    lane = tl.arange(0, LANES)
-    q, end = strip * (COLUMNS // OUTER) + lane, (w - 1) // 16  # strips begin where sectors of 32 bytes do
+    warp, lane = tl.arange(0, side * LANES) // LANES, tl.arange(0, side * LANES) % LANES
+    q, end = (strip + warp) * (COLUMNS // OUTER) + lane, (w - 1) // 16  # strips begin where sectors of 32 bytes do
     at = tl.minimum(q, end)
     start = tl.maximum(8 * top - 7, 0)  # the first row that it needs
     x += source + (plane * h + start) * pitch + 16 * (tl.zeros_like(at) if raw else at)
@@ -87,12 +91,14 @@ def _kernel(  # type: ignore[no-untyped-def]
         rows += (row_of(x, y + i, bottom, w, pitch, at, raw),)
     if some:  # while they are on their way
         cells = b.to(tl.int64) * many
-        flags = _wanted(boxes + 4 * cells, levels + cells, mask + cells, many, base, strip, across, top, down)
+        flags = _wanted(boxes + 4 * cells, levels + cells, mask + cells, many, base, strip, strips, top, down, side)
         if flags == 0:
             return
-        ours1, ours2, ours3 = ours1 & ((flags & 1) != 0), ours2 & ((flags & 2) != 0), ours3 & ((flags & 4) != 0)
+        one = 1 << (warp * DEEP)
+        ours1, ours2 = ours1 & ((flags & one) != 0), ours2 & ((flags & (2 * one)) != 0)
+        ours3 &= (flags & (4 * one)) != 0
 
-    here2 = (tl.zeros((LANES,), tl.uint32),)
+    here2 = (tl.zeros((side * LANES,), tl.uint32),)
     here1, above2 = here2 * 2, here2 * 2  # rows before, and what they have added to those that come
     above, above1 = here2 * 8, here2 * 4
     for t in range(-2, down):  # makes row t of the third level from `top`, 2t + 1 and 2t + 2 of the second, and so on
@@ -123,23 +129,25 @@ def _kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _wanted(boxes, levels, mask, many, base, strip, across, top, down):  # type: ignore[no-untyped-def]
-    """Which of the three levels after `base` chosen cells of an image want above a tile of the third, one bit each."""
+def _wanted(boxes, levels, mask, many, base, strip, strips, top, down, side: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Which of the three levels after `base` chosen cells of an image want above tiles of the third, one bit each."""
     between: tl.constexpr = boxes.dtype.element_ty.is_floating() or levels.dtype.element_ty.is_floating()
-    third = base + 3
-    left = (COLUMNS * strip + tl.where(strip > 0, OUTER, 0)) << third
-    right = (COLUMNS * (strip + 1) + tl.where(strip + 1 < across, OUTER, 2 * OUTER)) << third
+    third = base + DEEP
     top, bottom = top << third, (top + down) << third
-    flags = tl.zeros((LANES,), tl.int32)
-    for start in range(0, many, CELLS * LANES):
+    flags = tl.zeros((side * LANES,), tl.int32)
+    for start in range(0, many, CELLS * side * LANES):
         for part in tl.static_range(CELLS):
-            k = tl.minimum(start + part * LANES + tl.arange(0, LANES), many - 1)
+            k = tl.minimum(start + part * side * LANES + tl.arange(0, side * LANES), many - 1)
             x0, y0, x1, y1 = box_of(boxes + 4 * k)
             level = tl.where(tl.load(mask + k) != 0, tl.load(levels + k).to(tl.int32), 0)
             around = (1 << tl.maximum(level, third)) - (1 << third)  # what coarser ones weigh in
             around += (4 << level) if between else 0  # and those between pixels
-            met = (x0 < right + around) & (x1 >= left - around) & (y0 < bottom + around) & (y1 >= top - around)
-            flags |= tl.where(met & (level > base), 1 << tl.minimum(level - base - 1, 2), 0)
+            met = (y0 < bottom + around) & (y1 >= top - around) & (level > base)
+            bit = tl.where(met, 1 << tl.minimum(level - base - 1, DEEP - 1), 0)
+            for i in tl.static_range(side):
+                left = (COLUMNS * (strip + i) + tl.where(strip + i > 0, OUTER, 0)) << third
+                right = (COLUMNS * (strip + i + 1) + tl.where(strip + i + 1 < strips, OUTER, 2 * OUTER)) << third
+                flags |= tl.where((x0 < right + around) & (x1 >= left - around), bit << (DEEP * i), 0)
     return tl.reduce_or(flags, 0)
 
 
@@ -158,7 +166,7 @@ class Place(NamedTuple):
 def places(height: int, width: int, planes: int, count: int) -> tuple[list[Place], int]:
     """Levels 1 and up, filled up to whole launches, and how many bytes an image has of all of them."""
     found, start = [], 0
-    for _ in range(-(-count // DEEP) * DEEP):
+    for _ in range(-(-count // DEEP.value) * DEEP.value):
         height, width = -(-height // 2), -(-width // 2)
         pitch = -(-width // 16) * 16
         found.append(Place(height, width, pitch, start))
@@ -175,13 +183,14 @@ class Chosen(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """The table of images, how many programs there are, and how many rows of the third level each makes.
+    """The table of images, how many programs there are, how many strips and rows of the third level each takes.
 
     `odd` where rows of an image end within the sixteen pixels of a lane.
     """
 
     table: Tensor
     programs: int
+    side: int
     down: int
     odd: bool
 
@@ -191,17 +200,18 @@ def _strips(third: Place) -> int:
     return triton.cdiv(max(third.width - 2 * OUTER.value, 1), COLUMNS.value)
 
 
-def _tiles(third: Place, down: int) -> int:
+def _tiles(third: Place, side: int, down: int) -> int:
     """Programs that make a level of a plane and the two before it."""
-    return _strips(third) * triton.cdiv(third.height, down)
+    return triton.cdiv(_strips(third), side) * triton.cdiv(third.height, down)
 
 
-def _down_each(thirds: Sequence[Place], planes: int, device: torch.device) -> int:
-    """How many rows of these levels a program makes: all programs run at once, unless there is far more to do."""
-    slots = WARPS * torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 8
-    columns = planes * sum(_strips(third) for third in thirds)
-    tallest = max(third.height for third in thirds)
-    return triton.cdiv(tallest, min(tallest, slots // columns)) if slots // columns > 3 else min(tallest, DOWN)
+def _shares(thirds: Sequence[Place], planes: int, device: torch.device) -> tuple[int, int]:
+    """How many strips and rows of these levels a program takes: all run at once, unless there is far more to do."""
+    side = SIDE or math.gcd(2, *(_strips(third) for third in thirds))
+    several = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 0
+    slots, tallest = WARPS // side * several or 8, max(third.height for third in thirds)
+    columns = planes * sum(triton.cdiv(_strips(third), side) for third in thirds)
+    return side, triton.cdiv(tallest, min(tallest, slots // columns)) if slots // columns > 3 else min(tallest, DOWN)
 
 
 @cache  # small, and graphs that were captured read them
@@ -209,15 +219,15 @@ def _launches(images: int, planes: int, height: int, width: int, count: int, dev
     """What it takes for equal images."""
     level, total = places(height, width, planes, count)
     found = []
-    for first in range(0, len(level), DEEP):
+    for first in range(0, len(level), DEEP.value):
         source = level[first - 1] if first else Place(height, width, width, 0)
         whole, third = total if first else planes * height * width, level[first + 2]
-        down = _down_each([third] * images, planes, device)
-        tiles = planes * _tiles(third, down)
+        side, down = _shares([third] * images, planes, device)
+        tiles = planes * _tiles(third, side, down)
         height_, width_, pitch, start = source
         begin = level[first].start
         rows = [[height_, width_, start + b * whole, pitch, begin + b * total, b * tiles] for b in range(images)]
-        found.append(Launch(torch.tensor(rows, device=device), images * tiles, down, width_ % 16 > 0))
+        found.append(Launch(torch.tensor(rows, device=device), images * tiles, side, down, width_ % 16 > 0))
     return found
 
 
@@ -283,18 +293,18 @@ def build_each(images: Sequence[Tensor], counts: Sequence[int]) -> list[list[Ten
         starts.append(starts[-1] + total)
     out, begin = torch.empty(starts[-1], dtype=torch.uint8, device=device), images[0].data_ptr()
     launches = []
-    for first in range(0, len(level[0][0]), DEEP):
+    for first in range(0, len(level[0][0]), DEEP.value):
         rows, programs = list[list[int]](), 0
-        down = _down_each([listed[first + 2] for listed, _ in level], planes, device)
+        side, down = _shares([listed[first + 2] for listed, _ in level], planes, device)
         for image, (listed, _), start in zip(images, level, starts, strict=False):
             height, width = image.shape[1:]
             raw = Place(height, width, width, image.data_ptr() - begin - start)
             source = listed[first - 1] if first else raw
             rows.append([source.height, source.width, source.start + start, source.pitch])
             rows[-1] += [listed[first].start + start, programs]
-            programs += planes * _tiles(listed[first + 2], down)
+            programs += planes * _tiles(listed[first + 2], side, down)
         odd = any(width % 16 for _, width, *_ in rows)
-        launches.append(Launch(torch.tensor(rows, device=device), programs, down, odd))
+        launches.append(Launch(torch.tensor(rows, device=device), programs, side, down, odd))
     if out.numel():
         _launch(images[0], out, out, launches, len(images), planes)
     parts = zip(images, level, starts, counts, strict=False)
@@ -318,12 +328,13 @@ def _launch(
         boxes = boxes.double() if boxes.is_floating_point() else boxes.long()
         boxes, levels, mask = _aligned(boxes), _aligned(levels), _aligned(mask)
     with torch.cuda.device_of(x):
-        for n, (table, programs, down, odd) in enumerate(launches):
+        for n, (table, programs, side, down, odd) in enumerate(launches):
             raw = odd and not n
             _kernel[(programs,)](
-                out if n else x, out, wide, table, boxes, levels, mask, images, planes, down, mask.shape[-1], DEEP * n,
-                room=max(LANES.value, triton.next_power_of_2(images)), odd=odd, raw=raw, wide=wide is not out,
-                some=chosen is not None and not n, ahead=AHEAD_RAW if raw else AHEAD, num_warps=1,
+                out if n else x, out, wide, table, boxes, levels, mask, images, planes, down, mask.shape[-1],
+                DEEP.value * n, room=max(LANES.value, triton.next_power_of_2(images)), odd=odd, raw=raw,
+                wide=wide is not out, some=chosen is not None and not n, ahead=AHEAD_RAW if raw else AHEAD,
+                side=side, num_warps=side,
             )  # fmt: skip
 
 
