@@ -321,14 +321,14 @@ from triton.compiler import ASTSource
 from homunculus.kernels import gather, mip
 
 TYPES = dict.fromkeys(("x", "out", "floats", "image", "rest", "colours"), "*u8")
-TYPES |= {"mask": "*i1", "total": "i64", "starts": ("i32",) * 7}
+TYPES |= {"mask": "*i1", "starts": ("i32",) * 7} | dict.fromkeys(("source", "whole", "begin", "total"), "i64")
 TYPES |= dict.fromkeys(("table", "boxes", "levels", "sizes"), "*i64")
 MIP = {"room": 32, "odd": False, "raw": False, "wide": False, "some": False, "ahead": mip.AHEAD}
-MIP |= {"side": 1}
+MIP |= {"listed": False, "side": 1}
 RAW = {"odd": True, "raw": True, "ahead": mip.AHEAD_RAW}
 CELLS = {"cell": 32, "merge": 1, "times": 1}
 WORDS = {"kind": gather.KINDS[8], "words": 128, "run": 8}
-CASES = [(mip._kernel, MIP, {}), (mip._kernel, MIP | RAW | {"some": True}, {})]
+CASES = [(mip._kernel, MIP | {"listed": True}, {}), (mip._kernel, MIP | RAW | {"some": True}, {})]
 CASES += [(mip._kernel, MIP | {"odd": True, "wide": True}, {"floats": "*fp16"})]
 CASES += [(mip._kernel, MIP | {"some": True}, {"boxes": "*fp64", "levels": "*fp64"})]
 CASES += [(mip._kernel, MIP | {"some": True, "side": 2}, {})]

@@ -72,6 +72,13 @@ def _along(line, y, pitch):  # type: ignore[no-untyped-def]
 
 
 @_inner
+def asked():  # type: ignore[no-untyped-def]
+    """What is read before is not put off: the compiler would, to spare registers."""
+    if not PLAIN:
+        tl.inline_asm_elementwise("bar.warp.sync -1; // $0", "=r", [], tl.int32, False, 1)
+
+
+@_inner
 def box_of(box):  # type: ignore[no-untyped-def]
     """The four numbers of a box, in whole pixels: each lane reads its own."""
     if PLAIN:

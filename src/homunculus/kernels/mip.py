@@ -20,6 +20,7 @@ from torch import Tensor
 
 from homunculus.kernels.lanes import (
     LANES,
+    asked,
     bordered,
     box_of,
     ended,
@@ -39,32 +40,43 @@ DOWN = 16  # rows of the third level that one makes where there are many times m
 SIDE: int | None = None  # strips of a program, if not as many as divide them all, one or two
 WARPS = 16  # that a multiprocessor has registers for
 CELLS = tl.constexpr(4)  # that a lane looks at at once
-FIELDS = tl.constexpr(6)  # of an image in the table: height, width, its place and pitch, its levels, its programs
+FIELDS = tl.constexpr(6)  # of an image in the table: height, width, pitch, its place, its levels, its programs
 
 # ---- the kernels --------------------------------------------------------------------------------------------------
 
 
-@triton.jit(do_not_specialize=["images", "planes", "down", "many", "base"])  # type: ignore[untyped-decorator]
+NUMBERS = ["h", "w", "pitch", "source", "whole", "begin", "total", "images", "planes", "down", "many", "base"]
+
+
+@triton.jit(do_not_specialize=NUMBERS)  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
-    x, out, floats, table, boxes, levels, mask, images, planes, down, many, base,
-    room: tl.constexpr, odd: tl.constexpr, raw: tl.constexpr, wide: tl.constexpr, some: tl.constexpr,
-    ahead: tl.constexpr, side: tl.constexpr,
+    x, out, floats, table, h, w, pitch, source: tl.int64, whole: tl.int64, begin: tl.int64, total: tl.int64,
+    boxes, levels, mask, images, planes, down, many, base,
+    listed: tl.constexpr, room: tl.constexpr, odd: tl.constexpr, raw: tl.constexpr, wide: tl.constexpr,
+    some: tl.constexpr, ahead: tl.constexpr, side: tl.constexpr,
 ):  # fmt: skip
     """A warp makes COLUMNS x `down` pixels of the third level of a plane, and the other two levels above them."""
-    entry, spot = tl.arange(0, room), tl.program_id(0)
-    starts = tl.load(table + entry * FIELDS + 5, mask=entry < images, other=1 << 62)
-    b = tl.sum((starts <= spot).to(tl.int32), 0) - 1
-    about = table + b * FIELDS
-    h, w, pitch = tl.load(about).to(tl.int32), tl.load(about + 1).to(tl.int32), tl.load(about + 3).to(tl.int32)
-    source, begin = tl.load(about + 2), tl.load(about + 4)
-    spot -= tl.load(about + 5).to(tl.int32)
+    spot = tl.program_id(0)
+    if listed:
+        entry = tl.arange(0, room)
+        starts = tl.load(table + entry * FIELDS + 5, mask=entry < images, other=1 << 62)
+        b = tl.sum((starts <= spot).to(tl.int32), 0) - 1
+        about = table + b * FIELDS
+        h, w, pitch = tl.load(about).to(tl.int32), tl.load(about + 1).to(tl.int32), tl.load(about + 2).to(tl.int32)
+        source, begin = tl.load(about + 3), tl.load(about + 4)
+        spot -= tl.load(about + 5).to(tl.int32)
     h1, w1 = (h + 1) // 2, (w + 1) // 2
     h2, w2 = (h1 + 1) // 2, (w1 + 1) // 2
     h3, w3 = (h2 + 1) // 2, (w2 + 1) // 2
     strips, below = tl.cdiv(tl.maximum(w3 - 2 * OUTER, 1), COLUMNS), tl.cdiv(h3, down)
     across = tl.cdiv(strips, side)
-    plane = (spot // across // below).to(tl.int64)
-    top, strip = spot // across % below * down, spot % across * side
+    plane, top, strip = spot // across // below, spot // across % below * down, spot % across * side
+    if not listed:  # images are equal
+        b = plane // planes
+        plane -= b * planes
+        source += b.to(tl.int64) * whole
+        begin += b.to(tl.int64) * total
+    plane = plane.to(tl.int64)
 
     warp, lane = tl.arange(0, side * LANES) // LANES, tl.arange(0, side * LANES) % LANES
     q, end = (strip + warp) * (COLUMNS // OUTER) + lane, (w - 1) // 16  # strips begin where sectors of 32 bytes do
@@ -90,6 +102,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     for i in tl.static_range(ahead):
         rows += (row_of(x, y + i, bottom, w, pitch, at, raw),)
     if some:  # while they are on their way
+        asked()
         cells = b.to(tl.int64) * many
         flags = _wanted(boxes + 4 * cells, levels + cells, mask + cells, many, base, strip, strips, top, down, side)
         if flags == 0:
@@ -183,12 +196,13 @@ class Chosen(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """The table of images, how many programs there are, how many strips and rows of the third level each takes.
+    """The images, how many programs there are, how many strips and rows of the third level each takes.
 
-    `odd` where rows of an image end within the sixteen pixels of a lane.
+    Equal images are told by height, width and pitch, where the first begins and how far the next is, and the same of
+    their levels; others by a table. `odd` where rows of an image end within the sixteen pixels of a lane.
     """
 
-    table: Tensor
+    images: tuple[int, ...] | Tensor
     programs: int
     side: int
     down: int
@@ -214,7 +228,7 @@ def _shares(thirds: Sequence[Place], planes: int, device: torch.device) -> tuple
     return side, triton.cdiv(tallest, min(tallest, slots // columns)) if slots // columns > 3 else min(tallest, DOWN)
 
 
-@cache  # small, and graphs that were captured read them
+@cache
 def _launches(images: int, planes: int, height: int, width: int, count: int, device: Any) -> list[Launch]:
     """What it takes for equal images."""
     level, total = places(height, width, planes, count)
@@ -223,11 +237,9 @@ def _launches(images: int, planes: int, height: int, width: int, count: int, dev
         source = level[first - 1] if first else Place(height, width, width, 0)
         whole, third = total if first else planes * height * width, level[first + 2]
         side, down = _shares([third] * images, planes, device)
-        tiles = planes * _tiles(third, side, down)
-        height_, width_, pitch, start = source
-        begin = level[first].start
-        rows = [[height_, width_, start + b * whole, pitch, begin + b * total, b * tiles] for b in range(images)]
-        found.append(Launch(torch.tensor(rows, device=device), images * tiles, side, down, width_ % 16 > 0))
+        programs = images * planes * _tiles(third, side, down)
+        each = *source, whole, level[first].start, total
+        found.append(Launch(each, programs, side, down, source.width % 16 > 0))
     return found
 
 
@@ -300,8 +312,7 @@ def build_each(images: Sequence[Tensor], counts: Sequence[int]) -> list[list[Ten
             height, width = image.shape[1:]
             raw = Place(height, width, width, image.data_ptr() - begin - start)
             source = listed[first - 1] if first else raw
-            rows.append([source.height, source.width, source.start + start, source.pitch])
-            rows[-1] += [listed[first].start + start, programs]
+            rows.append([*source[:3], source.start + start, listed[first].start + start, programs])
             programs += planes * _tiles(listed[first + 2], side, down)
         odd = any(width % 16 for _, width, *_ in rows)
         launches.append(Launch(torch.tensor(rows, device=device), programs, side, down, odd))
@@ -328,13 +339,14 @@ def _launch(
         boxes = boxes.double() if boxes.is_floating_point() else boxes.long()
         boxes, levels, mask = _aligned(boxes), _aligned(levels), _aligned(mask)
     with torch.cuda.device_of(x):
-        for n, (table, programs, side, down, odd) in enumerate(launches):
-            raw = odd and not n
+        for n, (each, programs, side, down, odd) in enumerate(launches):
+            raw, listed = odd and not n, isinstance(each, Tensor)
+            table, *given = (each, *(0,) * 7) if listed else (out, *each)
+            room = max(LANES.value, triton.next_power_of_2(images)) if listed else 0
             _kernel[(programs,)](
-                out if n else x, out, wide, table, boxes, levels, mask, images, planes, down, mask.shape[-1],
-                DEEP.value * n, room=max(LANES.value, triton.next_power_of_2(images)), odd=odd, raw=raw,
-                wide=wide is not out, some=chosen is not None and not n, ahead=AHEAD_RAW if raw else AHEAD,
-                side=side, num_warps=side,
+                out if n else x, out, wide, table, *given, boxes, levels, mask, images, planes, down, mask.shape[-1],
+                DEEP.value * n, listed=listed, room=room, odd=odd, raw=raw, wide=wide is not out,
+                some=chosen is not None and not n, ahead=AHEAD_RAW if raw else AHEAD, side=side, num_warps=side,
             )  # fmt: skip
 
 
