@@ -324,23 +324,29 @@ TYPES = dict.fromkeys(("x", "out", "floats", "image", "rest", "colours"), "*u8")
 TYPES |= {"mask": "*i1", "starts": ("i32",) * 7} | dict.fromkeys(("source", "whole", "begin", "total"), "i64")
 TYPES |= dict.fromkeys(("table", "boxes", "levels", "sizes"), "*i64")
 MIP = {"room": 32, "odd": False, "raw": False, "wide": False, "some": False, "ahead": mip.AHEAD}
-MIP |= {"listed": False, "side": 1}
+MIP |= {"listed": False, "side": 1, "early": False}
 RAW = {"odd": True, "raw": True, "ahead": mip.AHEAD_RAW}
 CELLS = {"cell": 32, "merge": 1, "times": 1}
-WORDS = {"kind": gather.KINDS[8], "words": 128, "run": 8}
+WORDS = {"kind": gather.KINDS[8], "words": 128, "run": 8, "early": False}
 CASES = [(mip._kernel, MIP | {"listed": True}, {}), (mip._kernel, MIP | RAW | {"some": True}, {})]
 CASES += [(mip._kernel, MIP | {"odd": True, "wide": True}, {"floats": "*fp16"})]
 CASES += [(mip._kernel, MIP | {"some": True}, {"boxes": "*fp64", "levels": "*fp64"})]
 CASES += [(mip._kernel, MIP | {"some": True, "side": 2}, {})]
+CASES += [(mip._kernel, MIP | {"some": True, "early": True}, {}), (gather._kernel, CELLS | WORDS | {"early": True}, {})]
+CASES += [(mip._kernel, MIP | {"listed": True, "early": True}, {})]
 CASES += [(gather._kernel, CELLS | WORDS, {"starts": ("i32",) * 6 + ("i64",)})]
 CASES += [(gather._kernel, CELLS | WORDS | {"merge": 2, "times": 2}, {"out": "*bf16", "colours": "*bf16"})]
 CASES += [(gather._between, CELLS | {"room": 32}, {"boxes": "*fp64", "levels": "*fp64"})]
 for kernel, constants, types in CASES:
     types = TYPES | types | dict.fromkeys(constants, "constexpr")
     signature, warps = {name: types.get(name, "i32") for name in kernel.arg_names}, constants.get("side", 1)
+    early = constants.get("early", False)
     constants = {(kernel.arg_names.index(name),): value for name, value in constants.items()}
     source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
-    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps})
+    options = {"num_warps": warps, "launch_pdl": early}
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    before, wait, after = made.asm["ptx"].partition("griddepcontrol.wait")
+    assert bool(wait) == early and "ld.global" not in (before if early else ""), "read before it was written"
     if kernel is mip._kernel:  # a lane has one of each 32: it asks those beside it
         text, layout = made.asm["ttgir"], f"sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [{warps}]"
         assert text.count("#ttg.blocked") == 1 and layout in text and "convert_layout" not in text
@@ -354,4 +360,4 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     env = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
     env["TRITON_CACHE_DIR"] = str(tmp_path)
     run = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=env)
-    assert run.returncode == 0 and run.stdout.count("made") == 8, run.stderr
+    assert run.returncode == 0 and run.stdout.count("made") == 11, run.stderr

@@ -38,6 +38,7 @@ OUTER = tl.constexpr(2)  # of the third level in a lane: at the borders of an im
 AHEAD, AHEAD_RAW = 8, 4  # rows that are on their way while others are weighed
 DOWN = 16  # rows of the third level that one makes where there are many times more of them than run at once
 SIDE: int | None = None  # strips of a program, if not as many as divide them all, one or two
+EARLY = False  # whether kernels begin while those before them end: they wait before they read
 WARPS = 16  # that a multiprocessor has registers for
 CELLS = tl.constexpr(4)  # that a lane looks at at once
 FIELDS = tl.constexpr(6)  # of an image in the table: height, width, pitch, its place, its levels, its programs
@@ -53,10 +54,14 @@ def _kernel(  # type: ignore[no-untyped-def]
     x, out, floats, table, h, w, pitch, source: tl.int64, whole: tl.int64, begin: tl.int64, total: tl.int64,
     boxes, levels, mask, images, planes, down, many, base,
     listed: tl.constexpr, room: tl.constexpr, odd: tl.constexpr, raw: tl.constexpr, wide: tl.constexpr,
-    some: tl.constexpr, ahead: tl.constexpr, side: tl.constexpr,
+    some: tl.constexpr, ahead: tl.constexpr, side: tl.constexpr, early: tl.constexpr,
 ):  # fmt: skip
     """A warp makes COLUMNS x `down` pixels of the third level of a plane, and the other two levels above them."""
     spot = tl.program_id(0)
+    if early:
+        tl.extra.cuda.gdc_launch_dependents()
+    if early and listed:
+        tl.extra.cuda.gdc_wait()
     if listed:
         entry = tl.arange(0, room)
         starts = tl.load(table + entry * FIELDS + 5, mask=entry < images, other=1 << 62)
@@ -98,6 +103,8 @@ def _kernel(  # type: ignore[no-untyped-def]
     end1, end2 = tl.minimum(4 * down, h1 - 4 * top), tl.minimum(2 * down, h2 - 2 * top)
 
     y, bottom = 8 * top - 9 - start + tl.zeros_like(lane), tl.minimum(h - 1, 8 * (top + down) + 6) - start
+    if early and not listed:
+        tl.extra.cuda.gdc_wait()
     rows: tl.tuple = ()
     for i in tl.static_range(ahead):
         rows += (row_of(x, y + i, bottom, w, pitch, at, raw),)
@@ -347,7 +354,14 @@ def _launch(
                 out if n else x, out, wide, table, *given, boxes, levels, mask, images, planes, down, mask.shape[-1],
                 DEEP.value * n, listed=listed, room=room, odd=odd, raw=raw, wide=wide is not out,
                 some=chosen is not None and not n, ahead=AHEAD_RAW if raw else AHEAD, side=side, num_warps=side,
+                **overlap(x.device),
             )  # fmt: skip
+
+
+def overlap(device: torch.device) -> dict[str, bool]:
+    """How to launch a kernel that may begin before the one before it has ended, where that is wanted and can be."""
+    early = EARLY and device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
+    return {"early": True, "launch_pdl": True} if early else {"early": False}
 
 
 def _aligned(x: Tensor) -> Tensor:
