@@ -79,18 +79,17 @@ def asked():  # type: ignore[no-untyped-def]
 
 
 @_inner
+def number_of(place):  # type: ignore[no-untyped-def]
+    """A number without its fraction; of 64 bits only the lower half is read, which has it all."""
+    if place.dtype.element_ty == tl.int64:
+        place = place.to(tl.pointer_type(tl.int32), bitcast=True)
+    return tl.load(place).to(tl.int32)
+
+
+@_inner
 def box_of(box):  # type: ignore[no-untyped-def]
     """The four numbers of a box, in whole pixels: each lane reads its own."""
-    if PLAIN:
-        x0, y0, x1, y1 = tl.load(box), tl.load(box + 1), tl.load(box + 2), tl.load(box + 3)
-    else:
-        pair: tl.constexpr = "ld.global.v2.b64 {$0, $1}, [$2];"
-        x0, y0 = tl.inline_asm_elementwise(pair, "=l,=l,l", [box], (tl.int64, tl.int64), True, 1)
-        x1, y1 = tl.inline_asm_elementwise(pair, "=l,=l,l", [box + 2], (tl.int64, tl.int64), True, 1)
-        kind: tl.constexpr = box.dtype.element_ty
-        x0, y0 = x0.to(kind, bitcast=True), y0.to(kind, bitcast=True)
-        x1, y1 = x1.to(kind, bitcast=True), y1.to(kind, bitcast=True)
-    return x0.to(tl.int32), y0.to(tl.int32), x1.to(tl.int32), y1.to(tl.int32)
+    return number_of(box), number_of(box + 1), number_of(box + 2), number_of(box + 3)
 
 
 # ---- rows ---------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from homunculus.kernels.lanes import (
     ends_of,
     halved,
     keep,
+    number_of,
     pitch_of,
     row_of,
     settled,
@@ -40,7 +41,7 @@ DOWN = 16  # rows of the third level that one makes where there are many times m
 SIDE: int | None = None  # strips of a program, if not as many as divide them all, one or two
 EARLY = False  # whether kernels begin while those before them end: they wait before they read
 WARPS = 16  # that a multiprocessor has registers for
-CELLS = tl.constexpr(4)  # that a lane looks at at once
+FEW, CELLS = 4, 9  # cells that a lane looks at at once: 9 are 288 of a warp
 FIELDS = tl.constexpr(6)  # of an image in the table: height, width, pitch, its place, its levels, its programs
 
 # ---- the kernels --------------------------------------------------------------------------------------------------
@@ -54,7 +55,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     x, out, floats, table, h, w, pitch, source: tl.int64, whole: tl.int64, begin: tl.int64, total: tl.int64,
     boxes, levels, mask, images, planes, down, many, base,
     listed: tl.constexpr, room: tl.constexpr, odd: tl.constexpr, raw: tl.constexpr, wide: tl.constexpr,
-    some: tl.constexpr, ahead: tl.constexpr, side: tl.constexpr, early: tl.constexpr,
+    some: tl.constexpr, ahead: tl.constexpr, side: tl.constexpr, early: tl.constexpr, cells: tl.constexpr,
 ):  # fmt: skip
     """A warp makes COLUMNS x `down` pixels of the third level of a plane, and the other two levels above them."""
     spot = tl.program_id(0)
@@ -105,13 +106,15 @@ def _kernel(  # type: ignore[no-untyped-def]
     y, bottom = 8 * top - 9 - start + tl.zeros_like(lane), tl.minimum(h - 1, 8 * (top + down) + 6) - start
     if early and not listed:
         tl.extra.cuda.gdc_wait()
+    next_y = y + 16 + ahead  # of those that follow
     rows: tl.tuple = ()
     for i in tl.static_range(ahead):
         rows += (row_of(x, y + i, bottom, w, pitch, at, raw),)
     if some:  # while they are on their way
         asked()
-        cells = b.to(tl.int64) * many
-        flags = _wanted(boxes + 4 * cells, levels + cells, mask + cells, many, base, strip, strips, top, down, side)
+        skip = b.to(tl.int64) * many  # those of images before
+        boxes, levels, mask = boxes + 4 * skip, levels + skip, mask + skip
+        flags = _wanted(boxes, levels, mask, many, base, strip, strips, top, down, side, cells)
         if flags == 0:
             return
         one = 1 << (warp * DEEP)
@@ -132,7 +135,7 @@ def _kernel(  # type: ignore[no-untyped-def]
                 if odd:
                     row, next = ended(row, ends), ended(next, ends)
                 words, above = halved(row, next, above, left, right)
-                y = 8 * (top + t) - start + 7 + 2 * i + ahead + tl.zeros_like(lane)
+                y = next_y + 8 * t + 2 * i
                 more = row_of(x, y, bottom, w, pitch, at, raw), row_of(x, y + 1, bottom, w, pitch, at, raw)
                 rows = rows[2:] + more
                 keep(to1, 4 * t + 3 + i, p1, words, ours1, end1, 8)
@@ -149,17 +152,24 @@ def _kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _wanted(boxes, levels, mask, many, base, strip, strips, top, down, side: tl.constexpr):  # type: ignore[no-untyped-def]
+def _wanted(  # type: ignore[no-untyped-def]
+    boxes, levels, mask, many, base, strip, strips, top, down, side: tl.constexpr, count: tl.constexpr
+):  # fmt: skip
     """Which of the three levels after `base` chosen cells of an image want above tiles of the third, one bit each."""
     between: tl.constexpr = boxes.dtype.element_ty.is_floating() or levels.dtype.element_ty.is_floating()
     third = base + DEEP
     top, bottom = top << third, (top + down) << third
     flags = tl.zeros((side * LANES,), tl.int32)
-    for start in range(0, many, CELLS * side * LANES):
-        for part in tl.static_range(CELLS):
+    for start in range(0, many, count * side * LANES):
+        cells: tl.tuple = ()
+        for part in tl.static_range(count):
             k = tl.minimum(start + part * side * LANES + tl.arange(0, side * LANES), many - 1)
-            x0, y0, x1, y1 = box_of(boxes + 4 * k)
-            level = tl.where(tl.load(mask + k) != 0, tl.load(levels + k).to(tl.int32), 0)
+            cells += ((box_of(boxes + 4 * k), number_of(levels + k), tl.load(mask + k)),)
+        asked()  # all of them, before the first is looked at
+        for part in tl.static_range(count):
+            box, level, there = cells[part]
+            x0, y0, x1, y1 = box
+            level = tl.where(there != 0, level, 0)
             around = (1 << tl.maximum(level, third)) - (1 << third)  # what coarser ones weigh in
             around += (4 << level) if between else 0  # and those between pixels
             met = (y0 < bottom + around) & (y1 >= top - around) & (level > base)
@@ -350,11 +360,12 @@ def _launch(
             raw, listed = odd and not n, isinstance(each, Tensor)
             table, *given = (each, *(0,) * 7) if listed else (out, *each)
             room = max(LANES.value, triton.next_power_of_2(images)) if listed else 0
+            cells = FEW if boxes.is_floating_point() or mask.shape[-1] <= FEW * side * LANES.value else CELLS
             _kernel[(programs,)](
                 out if n else x, out, wide, table, *given, boxes, levels, mask, images, planes, down, mask.shape[-1],
                 DEEP.value * n, listed=listed, room=room, odd=odd, raw=raw, wide=wide is not out,
                 some=chosen is not None and not n, ahead=AHEAD_RAW if raw else AHEAD, side=side, num_warps=side,
-                **overlap(x.device),
+                cells=cells, **overlap(x.device),
             )  # fmt: skip
 
 
