@@ -31,7 +31,7 @@ def test_more_levels_than_one_launch_makes(device, kernels):
     from homunculus.kernels import mip
 
     x = pixels(33, 70)
-    for dtype in (torch.uint8, torch.float16):
+    for dtype in (torch.uint8, torch.float16, torch.bfloat16, torch.float32):
         found = mip.build(x.to(device), 5, dtype)
         assert [level.dtype for level in found] == [dtype] * 5
         assert all(torch.equal(a.cpu().byte(), b) for a, b in zip(found, pyramid.gaussian(x, 6)[1:], strict=True))

@@ -205,6 +205,13 @@ def halved(row, next, above, left, right):  # type: ignore[no-untyped-def]
 
 
 @_inner
+def _float_of(words, i: tl.constexpr, to):  # type: ignore[no-untyped-def]
+    """Pixel i of words as the 16 bits of a float."""
+    pixel = ((words[i // 4] >> (8 * (i % 4))) & 255).to(tl.int32)
+    return pixel.to(tl.float32).to(to.dtype.element_ty).to(tl.uint16, bitcast=True)
+
+
+@_inner
 def keep(to, y, pitch, words, ours, end, count: tl.constexpr):  # type: ignore[no-untyped-def]
     """Writes `count` pixels of each lane into row y if it is one of the program's: 8 bits, or floats of that value."""
     y += (words[0] & 0).to(tl.int32)
@@ -215,6 +222,15 @@ def keep(to, y, pitch, words, ours, end, count: tl.constexpr):  # type: ignore[n
         if count == 8:
             pixels |= words[1].to(kind) << 32
         tl.store(_along(to, y, pitch).to(tl.pointer_type(kind), bitcast=True), pixels, mask=there)
+    elif to.dtype.element_ty.primitive_bitwidth == 16:  # as many as a lane can write at once
+        few: tl.constexpr = 4 if count > 2 else 2
+        kind: tl.constexpr = tl.uint64 if few == 4 else tl.uint32
+        place = to + y.to(tl.int64) * pitch
+        for first in tl.static_range(0, count, few):
+            floats = _float_of(words, first, to).to(kind)
+            for i in tl.static_range(1, few):
+                floats |= _float_of(words, first + i, to).to(kind) << (16 * i)
+            tl.store((place + first).to(tl.pointer_type(kind), bitcast=True), floats, mask=there)
     else:
         for i in tl.static_range(count):
             pixel = ((words[i // 4] >> (8 * (i % 4))) & 255).to(tl.int32)
