@@ -9,14 +9,18 @@ from homunculus import CellTree, pyramid
 from homunculus.relevance import Scene, scene
 from pyramids import devices, pixels, shapes
 
-FEW = [(1, 1), (2, 1, 9, 14), (20, 41), (4, 1504), (3, 1501)]  # the interpreter takes a second for a piece
+FEW = [(1, 1), (2, 1, 9, 14), (20, 41), (4, 1472), (3, 1501)]  # the interpreter takes a second for a piece
 
 
 @devices
-def test_levels_are_those_of_torch(device, kernels):
+@pytest.mark.parametrize("side", [None, 2])
+def test_levels_are_those_of_torch(device, kernels, side, monkeypatch):
+    """One strip after another or, as pairs, with one to spare."""
     from homunculus.kernels import mip
 
-    for shape in FEW:
+    monkeypatch.setattr(mip, "SIDE", side)
+    mip._launches.cache_clear()
+    for shape in FEW if side is None else FEW[2:]:
         x = pixels(*shape)
         found, expected = mip.build(x.to(device), 2), pyramid.gaussian(x, 3)[1:]
         assert all(torch.equal(a.cpu(), b) for a, b in zip(found, expected, strict=True)), shape
@@ -27,7 +31,7 @@ def test_more_levels_than_one_launch_makes(device, kernels):
     from homunculus.kernels import mip
 
     x = pixels(33, 70)
-    for dtype in (torch.uint8, torch.float16):
+    for dtype in (torch.uint8, torch.float16, torch.bfloat16, torch.float32):
         found = mip.build(x.to(device), 5, dtype)
         assert [level.dtype for level in found] == [dtype] * 5
         assert all(torch.equal(a.cpu().byte(), b) for a, b in zip(found, pyramid.gaussian(x, 6)[1:], strict=True))

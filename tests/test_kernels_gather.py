@@ -253,9 +253,28 @@ def test_only_what_cells_need_is_made(device, kernels, between, monkeypatch):
     )  # fmt: skip
     monkeypatch.undo()
     _, one, _, three = (level[0, 0] for level in pyramid.gaussian(x.cpu(), 4))
-    assert torch.equal(first[:, :240], one[:, :240]) and (first[:, 240:] == 77).all()
+    assert torch.equal(first[:, :248], one[:, :248]) and (first[:, 248:] == 77).all()
     assert (second == 77).all()
-    assert torch.equal(third[:, 120:], three[:, 120:]) and (third[:, :120] == 77).all()
+    assert torch.equal(third[:, 122:], three[:, 122:]) and (third[:, :122] == 77).all()
+
+
+@devices
+@pytest.mark.parametrize(("x", "side"), [(488, 1), (496, 1), (488, 2), (496, 2)])
+def test_a_cell_beside_the_border_of_two_strips_needs_one_of_them(device, kernels, x, side, monkeypatch):
+    from homunculus.kernels import mip
+
+    monkeypatch.setattr(mip, "SIDE", side)
+    mip._launches.cache_clear()
+    image = pixels(1, 1, 8, 992).to(device)  # two strips: up to pixel 496 and all that is left
+    boxes, one = torch.tensor([[[x, 0, x + 7, 8]]], device=device), torch.ones(1, 1, dtype=torch.int64, device=device)
+    usual = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *size, **how: usual(*size, **how).fill_(77))
+    found = mip.build(image, 1, chosen=mip.Chosen(boxes, one, one > 0))[0][0, 0].cpu()
+    monkeypatch.undo()
+    expected = pyramid.halve(image.cpu())[0, 0]
+    left, right = (found[:, :248], expected[:, :248]), (found[:, 248:], expected[:, 248:])
+    (mine, true), (other, _) = (left, right) if x < 496 else (right, left)
+    assert torch.equal(mine, true) and (other == 77).all()
 
 
 @pytest.mark.gpu
@@ -302,27 +321,35 @@ from triton.compiler import ASTSource
 from homunculus.kernels import gather, mip
 
 TYPES = dict.fromkeys(("x", "out", "floats", "image", "rest", "colours"), "*u8")
-TYPES |= {"mask": "*i1", "total": "i64", "starts": ("i32",) * 7}
+TYPES |= {"mask": "*i1", "starts": ("i32",) * 7} | dict.fromkeys(("source", "whole", "begin", "total"), "i64")
 TYPES |= dict.fromkeys(("table", "boxes", "levels", "sizes"), "*i64")
 MIP = {"room": 32, "odd": False, "raw": False, "wide": False, "some": False, "ahead": mip.AHEAD}
+MIP |= {"listed": False, "side": 1, "early": False, "cells": mip.CELLS}
 RAW = {"odd": True, "raw": True, "ahead": mip.AHEAD_RAW}
 CELLS = {"cell": 32, "merge": 1, "times": 1}
-WORDS = {"kind": gather.KINDS[8], "words": 128, "run": 8}
-CASES = [(mip._kernel, MIP, {}), (mip._kernel, MIP | RAW | {"some": True}, {})]
+WORDS = {"kind": gather.KINDS[8], "words": 128, "run": 8, "early": False}
+CASES = [(mip._kernel, MIP | {"listed": True}, {}), (mip._kernel, MIP | RAW | {"some": True}, {})]
 CASES += [(mip._kernel, MIP | {"odd": True, "wide": True}, {"floats": "*fp16"})]
-CASES += [(mip._kernel, MIP | {"some": True}, {"boxes": "*fp64", "levels": "*fp64"})]
+CASES += [(mip._kernel, MIP | {"some": True, "cells": mip.FEW}, {"boxes": "*fp64", "levels": "*fp64"})]
+CASES += [(mip._kernel, MIP | {"some": True, "side": 2}, {})]
+CASES += [(mip._kernel, MIP | {"some": True, "early": True}, {}), (gather._kernel, CELLS | WORDS | {"early": True}, {})]
+CASES += [(mip._kernel, MIP | {"listed": True, "early": True}, {})]
 CASES += [(gather._kernel, CELLS | WORDS, {"starts": ("i32",) * 6 + ("i64",)})]
 CASES += [(gather._kernel, CELLS | WORDS | {"merge": 2, "times": 2}, {"out": "*bf16", "colours": "*bf16"})]
 CASES += [(gather._between, CELLS | {"room": 32}, {"boxes": "*fp64", "levels": "*fp64"})]
 for kernel, constants, types in CASES:
     types = TYPES | types | dict.fromkeys(constants, "constexpr")
-    signature = {name: types.get(name, "i32") for name in kernel.arg_names}
+    signature, warps = {name: types.get(name, "i32") for name in kernel.arg_names}, constants.get("side", 1)
+    early = constants.get("early", False)
     constants = {(kernel.arg_names.index(name),): value for name, value in constants.items()}
     source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
-    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 1})
-    if kernel is mip._kernel:  # a lane has one of 32: it asks those beside it
-        text = made.asm["ttgir"]
-        assert "sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [1]" in text and "convert_layout" not in text
+    options = {"num_warps": warps, "launch_pdl": early}
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    before, wait, after = made.asm["ptx"].partition("griddepcontrol.wait")
+    assert bool(wait) == early and "ld.global" not in (before if early else ""), "read before it was written"
+    if kernel is mip._kernel:  # a lane has one of each 32: it asks those beside it
+        text, layout = made.asm["ttgir"], f"sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [{warps}]"
+        assert text.count("#ttg.blocked") == 1 and layout in text and "convert_layout" not in text
         assert constants[kernel.arg_names.index("raw"),] or "ld.global.v4" in made.asm["ptx"]
     print("made")
 """
@@ -333,4 +360,4 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     env = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
     env["TRITON_CACHE_DIR"] = str(tmp_path)
     run = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=env)
-    assert run.returncode == 0 and run.stdout.count("made") == 7, run.stderr
+    assert run.returncode == 0 and run.stdout.count("made") == 11, run.stderr

@@ -165,11 +165,14 @@ def _store(out, at, inside, red, green, blue, times: tl.constexpr, area: tl.cons
 def _kernel(  # type: ignore[no-untyped-def]
     image, rest, boxes, levels, mask, sizes, colours, out, starts, height, width, whole, total,
     cell: tl.constexpr, merge: tl.constexpr, times: tl.constexpr, kind: tl.constexpr, words: tl.constexpr,
-    run: tl.constexpr,
+    run: tl.constexpr, early: tl.constexpr,
 ):  # fmt: skip
     """One program writes so many words of pixels of each channel of a cell, `run` pixels at once."""
     b = tl.program_id(1)
     spot = b * tl.num_programs(0) + tl.program_id(0)
+    if early:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     level = tl.load(levels + spot).to(tl.int32)
     x, y = tl.load(boxes + 4 * spot).to(tl.int32) >> level, tl.load(boxes + 4 * spot + 1).to(tl.int32) >> level
     bottom = _halved(tl.load(sizes + 2 * b).to(tl.int32), level) - 1  # of this image; those of the batch may be larger
@@ -272,7 +275,7 @@ def gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: Layout | N
                 warps = WARPS if batch * many * pieces <= CROWD else CROWDED
                 _kernel[many, batch, pieces](
                     *given, *lies, cell=cell, merge=merge, times=times, kind=KINDS[unit], words=words, run=run,
-                    num_warps=max(1, min(warps, words // 32)),
+                    num_warps=max(1, min(warps, words // 32)), **mip.overlap(image.device),
                 )  # fmt: skip
     return out
 

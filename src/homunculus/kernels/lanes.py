@@ -8,7 +8,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-LANES = tl.constexpr(32)  # of a program, and of a warp
+LANES = tl.constexpr(32)  # of a warp: a program has one warp, or several side by side
 PLAIN = tl.constexpr(os.environ.get("TRITON_INTERPRET", "0") != "0")  # the interpreter knows no instructions
 
 
@@ -51,7 +51,8 @@ def _dot(four, weights: tl.constexpr, more):  # type: ignore[no-untyped-def]
 def _beside(x, step: tl.constexpr):  # type: ignore[no-untyped-def]
     """What the lane before (-1) or after (1) has."""
     if PLAIN:
-        return tl.gather(x, tl.minimum(tl.maximum(tl.arange(0, LANES) + step, 0), LANES - 1), 0)
+        lane = tl.arange(0, x.shape[0])
+        return tl.gather(x, lane // LANES * LANES + tl.minimum(tl.maximum(lane % LANES + step, 0), LANES - 1), 0)
     elif step < 0:  # noqa: RET505
         return tl.inline_asm_elementwise("shfl.sync.up.b32 $0, $1, 1, 0, -1;", "=r,r", [x], tl.uint32, True, 1)
     else:
@@ -71,18 +72,24 @@ def _along(line, y, pitch):  # type: ignore[no-untyped-def]
 
 
 @_inner
+def asked():  # type: ignore[no-untyped-def]
+    """What is read before is not put off: the compiler would, to spare registers."""
+    if not PLAIN:
+        tl.inline_asm_elementwise("bar.warp.sync -1; // $0", "=r", [], tl.int32, False, 1)
+
+
+@_inner
+def number_of(place):  # type: ignore[no-untyped-def]
+    """A number without its fraction; of 64 bits only the lower half is read, which has it all."""
+    if place.dtype.element_ty == tl.int64:
+        place = place.to(tl.pointer_type(tl.int32), bitcast=True)
+    return tl.load(place).to(tl.int32)
+
+
+@_inner
 def box_of(box):  # type: ignore[no-untyped-def]
     """The four numbers of a box, in whole pixels: each lane reads its own."""
-    if PLAIN:
-        x0, y0, x1, y1 = tl.load(box), tl.load(box + 1), tl.load(box + 2), tl.load(box + 3)
-    else:
-        pair: tl.constexpr = "ld.global.v2.b64 {$0, $1}, [$2];"
-        x0, y0 = tl.inline_asm_elementwise(pair, "=l,=l,l", [box], (tl.int64, tl.int64), True, 1)
-        x1, y1 = tl.inline_asm_elementwise(pair, "=l,=l,l", [box + 2], (tl.int64, tl.int64), True, 1)
-        kind: tl.constexpr = box.dtype.element_ty
-        x0, y0 = x0.to(kind, bitcast=True), y0.to(kind, bitcast=True)
-        x1, y1 = x1.to(kind, bitcast=True), y1.to(kind, bitcast=True)
-    return x0.to(tl.int32), y0.to(tl.int32), x1.to(tl.int32), y1.to(tl.int32)
+    return number_of(box), number_of(box + 1), number_of(box + 2), number_of(box + 3)
 
 
 # ---- rows ---------------------------------------------------------------------------------------------------------
@@ -184,7 +191,7 @@ def halved(row, next, above, left, right):  # type: ignore[no-untyped-def]
             pairs += (bytes_of(outer[i], _beside(outer[0], 1), right),)
     sums: tl.tuple = ()
     own: tl.tuple = ()
-    half = tl.full((LANES,), 128, tl.uint32)
+    half = tl.full(row[0].shape, 128, tl.uint32)
     for i in tl.static_range(2 * count):
         sums += (_dot(pairs[i], 0x0C24040C, _dot(pairs[i + 1], 0x040C0C24, above[i])),)
         own += (_dot(pairs[i], 0x240C0C04, _dot(pairs[i + 1], 0x0C04240C, half)),)
@@ -198,6 +205,13 @@ def halved(row, next, above, left, right):  # type: ignore[no-untyped-def]
 
 
 @_inner
+def _float_of(words, i: tl.constexpr, to):  # type: ignore[no-untyped-def]
+    """Pixel i of words as the 16 bits of a float."""
+    pixel = ((words[i // 4] >> (8 * (i % 4))) & 255).to(tl.int32)
+    return pixel.to(tl.float32).to(to.dtype.element_ty).to(tl.uint16, bitcast=True)
+
+
+@_inner
 def keep(to, y, pitch, words, ours, end, count: tl.constexpr):  # type: ignore[no-untyped-def]
     """Writes `count` pixels of each lane into row y if it is one of the program's: 8 bits, or floats of that value."""
     y += (words[0] & 0).to(tl.int32)
@@ -208,6 +222,15 @@ def keep(to, y, pitch, words, ours, end, count: tl.constexpr):  # type: ignore[n
         if count == 8:
             pixels |= words[1].to(kind) << 32
         tl.store(_along(to, y, pitch).to(tl.pointer_type(kind), bitcast=True), pixels, mask=there)
+    elif to.dtype.element_ty.primitive_bitwidth == 16:  # as many as a lane can write at once
+        few: tl.constexpr = 4 if count > 2 else 2
+        kind: tl.constexpr = tl.uint64 if few == 4 else tl.uint32
+        place = to + y.to(tl.int64) * pitch
+        for first in tl.static_range(0, count, few):
+            floats = _float_of(words, first, to).to(kind)
+            for i in tl.static_range(1, few):
+                floats |= _float_of(words, first + i, to).to(kind) << (16 * i)
+            tl.store((place + first).to(tl.pointer_type(kind), bitcast=True), floats, mask=there)
     else:
         for i in tl.static_range(count):
             pixel = ((words[i // 4] >> (8 * (i % 4))) & 255).to(tl.int32)

@@ -1,12 +1,14 @@
 """Levels of 8-bit images at memory speed: the Triton twin of `pyramid.gaussian` with its usual weights.
 
-One launch makes three levels. A program is one warp that goes down a strip of an image: a lane takes sixteen pixels of
-each row, keeps eight of the first level, four of the second and two of the third, and asks the lanes beside it for the
-pixels between them. So an image is read once and nothing is read back.
+One launch makes three levels. A warp goes down a strip of an image: a lane takes sixteen pixels of each row, keeps
+eight of the first level, four of the second and two of the third, and asks the lanes beside it for the pixels between
+them. So an image is read once and nothing is read back. A program is one warp, or two on neighbouring strips: what both
+read they fetch once.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -18,52 +20,73 @@ from torch import Tensor
 
 from homunculus.kernels.lanes import (
     LANES,
+    asked,
     bordered,
     box_of,
     ended,
     ends_of,
     halved,
     keep,
+    number_of,
     pitch_of,
     row_of,
     settled,
 )
 
-DEEP = 3  # levels of a launch
-COLUMNS = tl.constexpr(60)  # pixels of the third level that a program keeps: the outer lanes are there for the inner
+DEEP = tl.constexpr(3)  # levels of a launch
+COLUMNS = tl.constexpr(60)  # pixels of the third level that a warp keeps: the outer lanes are there for the inner
+OUTER = tl.constexpr(2)  # of the third level in a lane: at the borders of an image outer ones are kept too
 AHEAD, AHEAD_RAW = 8, 4  # rows that are on their way while others are weighed
 DOWN = 16  # rows of the third level that one makes where there are many times more of them than run at once
+SIDE: int | None = None  # strips of a program, if not as many as divide them all, one or two
+EARLY = False  # whether kernels begin while those before them end: they wait before they read
 WARPS = 16  # that a multiprocessor has registers for
-CELLS = tl.constexpr(4)  # that a lane looks at at once
-FIELDS = tl.constexpr(6)  # of an image in the table: height, width, its place and pitch, its levels, its programs
+FEW, CELLS = 4, 9  # cells that a lane looks at at once: 9 are 288 of a warp
+FIELDS = tl.constexpr(6)  # of an image in the table: height, width, pitch, its place, its levels, its programs
 
 # ---- the kernels --------------------------------------------------------------------------------------------------
 
 
-@triton.jit(do_not_specialize=["images", "planes", "down", "many", "base"])  # type: ignore[untyped-decorator]
+NUMBERS = ["h", "w", "pitch", "source", "whole", "begin", "total", "images", "planes", "down", "many", "base"]
+
+
+@triton.jit(do_not_specialize=NUMBERS)  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
-    x, out, floats, table, boxes, levels, mask, images, planes, down, many, base,
-    room: tl.constexpr, odd: tl.constexpr, raw: tl.constexpr, wide: tl.constexpr, some: tl.constexpr,
-    ahead: tl.constexpr,
+    x, out, floats, table, h, w, pitch, source: tl.int64, whole: tl.int64, begin: tl.int64, total: tl.int64,
+    boxes, levels, mask, images, planes, down, many, base,
+    listed: tl.constexpr, room: tl.constexpr, odd: tl.constexpr, raw: tl.constexpr, wide: tl.constexpr,
+    some: tl.constexpr, ahead: tl.constexpr, side: tl.constexpr, early: tl.constexpr, cells: tl.constexpr,
 ):  # fmt: skip
-    """One program makes COLUMNS x `down` pixels of the third level of a plane, and the other two levels above them."""
-    entry, spot = tl.arange(0, room), tl.program_id(0)
-    starts = tl.load(table + entry * FIELDS + 5, mask=entry < images, other=1 << 62)
-    b = tl.sum((starts <= spot).to(tl.int32), 0) - 1
-    about = table + b * FIELDS
-    h, w, pitch = tl.load(about).to(tl.int32), tl.load(about + 1).to(tl.int32), tl.load(about + 3).to(tl.int32)
-    source, begin = tl.load(about + 2), tl.load(about + 4)
-    spot -= tl.load(about + 5).to(tl.int32)
+    """A warp makes COLUMNS x `down` pixels of the third level of a plane, and the other two levels above them."""
+    spot = tl.program_id(0)
+    if early:
+        tl.extra.cuda.gdc_launch_dependents()
+    if early and listed:
+        tl.extra.cuda.gdc_wait()
+    if listed:
+        entry = tl.arange(0, room)
+        starts = tl.load(table + entry * FIELDS + 5, mask=entry < images, other=1 << 62)
+        b = tl.sum((starts <= spot).to(tl.int32), 0) - 1
+        about = table + b * FIELDS
+        h, w, pitch = tl.load(about).to(tl.int32), tl.load(about + 1).to(tl.int32), tl.load(about + 2).to(tl.int32)
+        source, begin = tl.load(about + 3), tl.load(about + 4)
+        spot -= tl.load(about + 5).to(tl.int32)
     h1, w1 = (h + 1) // 2, (w + 1) // 2
     h2, w2 = (h1 + 1) // 2, (w1 + 1) // 2
     h3, w3 = (h2 + 1) // 2, (w2 + 1) // 2
-    across, below = tl.cdiv(w3, COLUMNS), tl.cdiv(h3, down)
-    plane = (spot // across // below).to(tl.int64)
-    top, side = spot // across % below * down, spot % across * COLUMNS
+    strips, below = tl.cdiv(tl.maximum(w3 - 2 * OUTER, 1), COLUMNS), tl.cdiv(h3, down)
+    across = tl.cdiv(strips, side)
+    plane, top, strip = spot // across // below, spot // across % below * down, spot % across * side
+    if not listed:  # images are equal
+        b = plane // planes
+        plane -= b * planes
+        source += b.to(tl.int64) * whole
+        begin += b.to(tl.int64) * total
+    plane = plane.to(tl.int64)
 
-    lane = tl.arange(0, LANES)
-    q, end = side // 2 - 1 + lane, (w - 1) // 16
-    at = tl.minimum(tl.maximum(q, 0), end)
+    warp, lane = tl.arange(0, side * LANES) // LANES, tl.arange(0, side * LANES) % LANES
+    q, end = (strip + warp) * (COLUMNS // OUTER) + lane, (w - 1) // 16  # strips begin where sectors of 32 bytes do
+    at = tl.minimum(q, end)
     start = tl.maximum(8 * top - 7, 0)  # the first row that it needs
     x += source + (plane * h + start) * pitch + 16 * (tl.zeros_like(at) if raw else at)
     left = tl.where(q == 0, 0x7676, 0x7610).to(tl.uint32)  # at a border its own column stands beside it
@@ -75,23 +98,30 @@ def _kernel(  # type: ignore[no-untyped-def]
     at2 = begin + (plane * h2 + 2 * top) * p2 + 4 * q
     at3 = begin + planes.to(tl.int64) * h2 * p2 + (plane * h3 + top) * p3 + 2 * q
     to1, to2, to3 = (floats if wide else out) + at1, (floats if wide else out) + at2, out + at3
-    ours = (lane > 0) & (lane < LANES - 1)
+    ours = ((lane > 0) | (q == 0)) & ((lane < LANES - 1) | (q == end))
     ours1, ours2, ours3 = ours & (8 * q < w1), ours & (4 * q < w2), ours & (2 * q < w3)
     down = tl.minimum(down, h3 - top)
     end1, end2 = tl.minimum(4 * down, h1 - 4 * top), tl.minimum(2 * down, h2 - 2 * top)
 
     y, bottom = 8 * top - 9 - start + tl.zeros_like(lane), tl.minimum(h - 1, 8 * (top + down) + 6) - start
+    if early and not listed:
+        tl.extra.cuda.gdc_wait()
+    next_y = y + 16 + ahead  # of those that follow
     rows: tl.tuple = ()
     for i in tl.static_range(ahead):
         rows += (row_of(x, y + i, bottom, w, pitch, at, raw),)
     if some:  # while they are on their way
-        cells = b.to(tl.int64) * many
-        flags = _wanted(boxes + 4 * cells, levels + cells, mask + cells, many, base, side, top, down)
+        asked()
+        skip = b.to(tl.int64) * many  # those of images before
+        boxes, levels, mask = boxes + 4 * skip, levels + skip, mask + skip
+        flags = _wanted(boxes, levels, mask, many, base, strip, strips, top, down, side, cells)
         if flags == 0:
             return
-        ours1, ours2, ours3 = ours1 & ((flags & 1) != 0), ours2 & ((flags & 2) != 0), ours3 & ((flags & 4) != 0)
+        one = 1 << (warp * DEEP)
+        ours1, ours2 = ours1 & ((flags & one) != 0), ours2 & ((flags & (2 * one)) != 0)
+        ours3 &= (flags & (4 * one)) != 0
 
-    here2 = (tl.zeros((LANES,), tl.uint32),)
+    here2 = (tl.zeros((side * LANES,), tl.uint32),)
     here1, above2 = here2 * 2, here2 * 2  # rows before, and what they have added to those that come
     above, above1 = here2 * 8, here2 * 4
     for t in range(-2, down):  # makes row t of the third level from `top`, 2t + 1 and 2t + 2 of the second, and so on
@@ -105,7 +135,7 @@ def _kernel(  # type: ignore[no-untyped-def]
                 if odd:
                     row, next = ended(row, ends), ended(next, ends)
                 words, above = halved(row, next, above, left, right)
-                y = 8 * (top + t) - start + 7 + 2 * i + ahead + tl.zeros_like(lane)
+                y = next_y + 8 * t + 2 * i
                 more = row_of(x, y, bottom, w, pitch, at, raw), row_of(x, y + 1, bottom, w, pitch, at, raw)
                 rows = rows[2:] + more
                 keep(to1, 4 * t + 3 + i, p1, words, ours1, end1, 8)
@@ -122,22 +152,32 @@ def _kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _wanted(boxes, levels, mask, many, base, left, top, down):  # type: ignore[no-untyped-def]
-    """Which of the three levels after `base` chosen cells of an image want above a tile of the third, one bit each."""
+def _wanted(  # type: ignore[no-untyped-def]
+    boxes, levels, mask, many, base, strip, strips, top, down, side: tl.constexpr, count: tl.constexpr
+):  # fmt: skip
+    """Which of the three levels after `base` chosen cells of an image want above tiles of the third, one bit each."""
     between: tl.constexpr = boxes.dtype.element_ty.is_floating() or levels.dtype.element_ty.is_floating()
-    third = base + 3
-    right, bottom = (left + COLUMNS) << third, (top + down) << third
-    left, top = left << third, top << third
-    flags = tl.zeros((LANES,), tl.int32)
-    for start in range(0, many, CELLS * LANES):
-        for part in tl.static_range(CELLS):
-            k = tl.minimum(start + part * LANES + tl.arange(0, LANES), many - 1)
-            x0, y0, x1, y1 = box_of(boxes + 4 * k)
-            level = tl.where(tl.load(mask + k) != 0, tl.load(levels + k).to(tl.int32), 0)
+    third = base + DEEP
+    top, bottom = top << third, (top + down) << third
+    flags = tl.zeros((side * LANES,), tl.int32)
+    for start in range(0, many, count * side * LANES):
+        cells: tl.tuple = ()
+        for part in tl.static_range(count):
+            k = tl.minimum(start + part * side * LANES + tl.arange(0, side * LANES), many - 1)
+            cells += ((box_of(boxes + 4 * k), number_of(levels + k), tl.load(mask + k)),)
+        asked()  # all of them, before the first is looked at
+        for part in tl.static_range(count):
+            box, level, there = cells[part]
+            x0, y0, x1, y1 = box
+            level = tl.where(there != 0, level, 0)
             around = (1 << tl.maximum(level, third)) - (1 << third)  # what coarser ones weigh in
             around += (4 << level) if between else 0  # and those between pixels
-            met = (x0 < right + around) & (x1 >= left - around) & (y0 < bottom + around) & (y1 >= top - around)
-            flags |= tl.where(met & (level > base), 1 << tl.minimum(level - base - 1, 2), 0)
+            met = (y0 < bottom + around) & (y1 >= top - around) & (level > base)
+            bit = tl.where(met, 1 << tl.minimum(level - base - 1, DEEP - 1), 0)
+            for i in tl.static_range(side):
+                left = (COLUMNS * (strip + i) + tl.where(strip + i > 0, OUTER, 0)) << third
+                right = (COLUMNS * (strip + i + 1) + tl.where(strip + i + 1 < strips, OUTER, 2 * OUTER)) << third
+                flags |= tl.where((x0 < right + around) & (x1 >= left - around), bit << (DEEP * i), 0)
     return tl.reduce_or(flags, 0)
 
 
@@ -156,7 +196,7 @@ class Place(NamedTuple):
 def places(height: int, width: int, planes: int, count: int) -> tuple[list[Place], int]:
     """Levels 1 and up, filled up to whole launches, and how many bytes an image has of all of them."""
     found, start = [], 0
-    for _ in range(-(-count // DEEP) * DEEP):
+    for _ in range(-(-count // DEEP.value) * DEEP.value):
         height, width = -(-height // 2), -(-width // 2)
         pitch = -(-width // 16) * 16
         found.append(Place(height, width, pitch, start))
@@ -173,44 +213,50 @@ class Chosen(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """The table of images, how many programs there are, and how many rows of the third level each makes.
+    """The images, how many programs there are, how many strips and rows of the third level each takes.
 
-    `odd` where rows of an image end within the sixteen pixels of a lane.
+    Equal images are told by height, width and pitch, where the first begins and how far the next is, and the same of
+    their levels; others by a table. `odd` where rows of an image end within the sixteen pixels of a lane.
     """
 
-    table: Tensor
+    images: tuple[int, ...] | Tensor
     programs: int
+    side: int
     down: int
     odd: bool
 
 
-def _tiles(place: Place, down: int) -> int:
+def _strips(third: Place) -> int:
+    """Side by side, of this level and the two before it."""
+    return triton.cdiv(max(third.width - 2 * OUTER.value, 1), COLUMNS.value)
+
+
+def _tiles(third: Place, side: int, down: int) -> int:
     """Programs that make a level of a plane and the two before it."""
-    return triton.cdiv(place.width, COLUMNS.value) * triton.cdiv(place.height, down)
+    return triton.cdiv(_strips(third), side) * triton.cdiv(third.height, down)
 
 
-def _down_each(thirds: Sequence[Place], planes: int, device: torch.device) -> int:
-    """How many rows of these levels a program makes: all programs run at once, unless there is far more to do."""
-    slots = WARPS * torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 8
-    columns = planes * sum(triton.cdiv(place.width, COLUMNS.value) for place in thirds)
-    tallest = max(place.height for place in thirds)
-    return triton.cdiv(tallest, min(tallest, slots // columns)) if slots // columns > 3 else min(tallest, DOWN)
+def _shares(thirds: Sequence[Place], planes: int, device: torch.device) -> tuple[int, int]:
+    """How many strips and rows of these levels a program takes: all run at once, unless there is far more to do."""
+    side = SIDE or math.gcd(2, *(_strips(third) for third in thirds))
+    several = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 0
+    slots, tallest = WARPS // side * several or 8, max(third.height for third in thirds)
+    columns = planes * sum(triton.cdiv(_strips(third), side) for third in thirds)
+    return side, triton.cdiv(tallest, min(tallest, slots // columns)) if slots // columns > 3 else min(tallest, DOWN)
 
 
-@cache  # small, and graphs that were captured read them
+@cache
 def _launches(images: int, planes: int, height: int, width: int, count: int, device: Any) -> list[Launch]:
     """What it takes for equal images."""
     level, total = places(height, width, planes, count)
     found = []
-    for first in range(0, len(level), DEEP):
+    for first in range(0, len(level), DEEP.value):
         source = level[first - 1] if first else Place(height, width, width, 0)
         whole, third = total if first else planes * height * width, level[first + 2]
-        down = _down_each([third] * images, planes, device)
-        tiles = planes * _tiles(third, down)
-        height_, width_, pitch, start = source
-        begin = level[first].start
-        rows = [[height_, width_, start + b * whole, pitch, begin + b * total, b * tiles] for b in range(images)]
-        found.append(Launch(torch.tensor(rows, device=device), images * tiles, down, width_ % 16 > 0))
+        side, down = _shares([third] * images, planes, device)
+        programs = images * planes * _tiles(third, side, down)
+        each = *source, whole, level[first].start, total
+        found.append(Launch(each, programs, side, down, source.width % 16 > 0))
     return found
 
 
@@ -276,18 +322,17 @@ def build_each(images: Sequence[Tensor], counts: Sequence[int]) -> list[list[Ten
         starts.append(starts[-1] + total)
     out, begin = torch.empty(starts[-1], dtype=torch.uint8, device=device), images[0].data_ptr()
     launches = []
-    for first in range(0, len(level[0][0]), DEEP):
+    for first in range(0, len(level[0][0]), DEEP.value):
         rows, programs = list[list[int]](), 0
-        down = _down_each([listed[first + 2] for listed, _ in level], planes, device)
+        side, down = _shares([listed[first + 2] for listed, _ in level], planes, device)
         for image, (listed, _), start in zip(images, level, starts, strict=False):
             height, width = image.shape[1:]
             raw = Place(height, width, width, image.data_ptr() - begin - start)
             source = listed[first - 1] if first else raw
-            rows.append([source.height, source.width, source.start + start, source.pitch])
-            rows[-1] += [listed[first].start + start, programs]
-            programs += planes * _tiles(listed[first + 2], down)
+            rows.append([*source[:3], source.start + start, listed[first].start + start, programs])
+            programs += planes * _tiles(listed[first + 2], side, down)
         odd = any(width % 16 for _, width, *_ in rows)
-        launches.append(Launch(torch.tensor(rows, device=device), programs, down, odd))
+        launches.append(Launch(torch.tensor(rows, device=device), programs, side, down, odd))
     if out.numel():
         _launch(images[0], out, out, launches, len(images), planes)
     parts = zip(images, level, starts, counts, strict=False)
@@ -311,13 +356,23 @@ def _launch(
         boxes = boxes.double() if boxes.is_floating_point() else boxes.long()
         boxes, levels, mask = _aligned(boxes), _aligned(levels), _aligned(mask)
     with torch.cuda.device_of(x):
-        for n, (table, programs, down, odd) in enumerate(launches):
-            raw = odd and not n
+        for n, (each, programs, side, down, odd) in enumerate(launches):
+            raw, listed = odd and not n, isinstance(each, Tensor)
+            table, *given = (each, *(0,) * 7) if listed else (out, *each)
+            room = max(LANES.value, triton.next_power_of_2(images)) if listed else 0
+            cells = FEW if boxes.is_floating_point() or mask.shape[-1] <= FEW * side * LANES.value else CELLS
             _kernel[(programs,)](
-                out if n else x, out, wide, table, boxes, levels, mask, images, planes, down, mask.shape[-1], DEEP * n,
-                room=max(LANES.value, triton.next_power_of_2(images)), odd=odd, raw=raw, wide=wide is not out,
-                some=chosen is not None and not n, ahead=AHEAD_RAW if raw else AHEAD, num_warps=1,
+                out if n else x, out, wide, table, *given, boxes, levels, mask, images, planes, down, mask.shape[-1],
+                DEEP.value * n, listed=listed, room=room, odd=odd, raw=raw, wide=wide is not out,
+                some=chosen is not None and not n, ahead=AHEAD_RAW if raw else AHEAD, side=side, num_warps=side,
+                cells=cells, **overlap(x.device),
             )  # fmt: skip
+
+
+def overlap(device: torch.device) -> dict[str, bool]:
+    """How to launch a kernel that may begin before the one before it has ended, where that is wanted and can be."""
+    early = EARLY and device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
+    return {"early": True, "launch_pdl": True} if early else {"early": False}
 
 
 def _aligned(x: Tensor) -> Tensor:
