@@ -161,22 +161,22 @@ def _store(out, at, inside, red, green, blue, times: tl.constexpr, area: tl.cons
         tl.store(to, value, mask=inside)
 
 
-@triton.jit(do_not_specialize=["height", "width", "whole", "total"])  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["apart", "height", "width", "whole", "total"])  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
-    image, rest, boxes, levels, mask, sizes, colours, out, starts, height, width, whole, total,
+    image, rest, boxes, levels, mask, sizes, apart, colours, out, starts, height, width, whole, total,
     cell: tl.constexpr, merge: tl.constexpr, times: tl.constexpr, kind: tl.constexpr, words: tl.constexpr,
-    run: tl.constexpr, early: tl.constexpr,
+    run: tl.constexpr, early: tl.constexpr, known: tl.constexpr,
 ):  # fmt: skip
     """One program writes so many words of pixels of each channel of a cell, `run` pixels at once."""
     b = tl.program_id(1)
     spot = b * tl.num_programs(0) + tl.program_id(0)
-    if early:
-        tl.extra.cuda.gdc_launch_dependents()
+    if early and not known:
         tl.extra.cuda.gdc_wait()
     level = tl.load(levels + spot).to(tl.int32)
     x, y = tl.load(boxes + 4 * spot).to(tl.int32) >> level, tl.load(boxes + 4 * spot + 1).to(tl.int32) >> level
-    bottom = _halved(tl.load(sizes + 2 * b).to(tl.int32), level) - 1  # of this image; those of the batch may be larger
-    last = _halved(tl.load(sizes + 2 * b + 1).to(tl.int32), level) - 1
+    sizes += apart * b  # of this image; those of the batch may be larger
+    bottom = _halved(tl.load(sizes).to(tl.int32), level) - 1
+    last = _halved(tl.load(sizes + 1).to(tl.int32), level) - 1
     shown = tl.load(mask + spot) != 0
     plane, pitch, channel = _plane(image, rest, starts, b.to(tl.int64), level, height, width, whole, total)
 
@@ -188,6 +188,10 @@ def _kernel(  # type: ignore[no-untyped-def]
     i, j = n // across, n % across * unit
     inside = i < cell
     there, line = inside & shown, plane + tl.minimum(y + i, bottom).to(tl.int64) * pitch
+    if early:
+        if known:  # cells were there before the levels
+            tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     if (x + cell - 1 <= last) & (((plane.to(tl.int64, bitcast=True) | pitch | x) & (unit - 1)) == 0):
         line += x + j
         red, green = _word(line, there, kind), _word(line + channel, there, kind)
@@ -210,9 +214,9 @@ def _kernel(  # type: ignore[no-untyped-def]
             _store(out, at, inside[:, None], one, two, three, times, p * p)
 
 
-@triton.jit(do_not_specialize=["height", "width", "whole", "total"])  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["apart", "height", "width", "whole", "total"])  # type: ignore[untyped-decorator]
 def _between(  # type: ignore[no-untyped-def]
-    image, rest, boxes, levels, mask, sizes, colours, out, starts, height, width, whole, total,
+    image, rest, boxes, levels, mask, sizes, apart, colours, out, starts, height, width, whole, total,
     cell: tl.constexpr, merge: tl.constexpr, times: tl.constexpr, room: tl.constexpr,
 ):  # fmt: skip
     """One program writes a channel of a cell that may lie between levels and between pixels."""
@@ -221,7 +225,7 @@ def _between(  # type: ignore[no-untyped-def]
     fine = tl.load(levels + spot)
     level = fine.to(tl.int32)
     x, y = tl.load(boxes + 4 * spot), tl.load(boxes + 4 * spot + 1)
-    h, w = tl.load(sizes + 2 * b), tl.load(sizes + 2 * b + 1)
+    h, w = tl.load(sizes + apart * b), tl.load(sizes + apart * b + 1)
     plane, pitch, channel = _plane(image, rest, starts, b.to(tl.int64), level, height, width, whole, total)
     i, j = tl.arange(0, room)[:, None], tl.arange(0, room)[None]
     inside = (i < cell) & (j < cell)
@@ -252,6 +256,11 @@ class Cells(NamedTuple):
 
 def gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: Layout | None = None) -> Tensor:
     """Pixels of chosen cells from an image [B, 3, H, W] and the levels that `mip.build` made of it."""
+    return _gather(levels, cells, cell, layout, known=False)
+
+
+def _gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: Layout | None, known: bool) -> Tensor:
+    """`known` cells were there before the kernel that made the levels began."""
     layout, image = layout or Layout(), levels[0].contiguous()
     rest = mip.rest_of(levels)
     (batch, many), (height, width) = cells.mask.shape, image.shape[2:]
@@ -261,7 +270,9 @@ def gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: Layout | N
     colours = image if layout.colours is None else layout.colours.contiguous()
     out = torch.empty(shape, dtype=colours.dtype, device=image.device)
     if out.numel():
-        given = image, rest, *(part.contiguous() for part in cells), colours, out
+        *chosen, sizes = cells
+        sizes = sizes if sizes.stride(1) == 1 else sizes.contiguous()  # images of one size may share it
+        given = image, rest, *(part.contiguous() for part in chosen), sizes, sizes.stride(0), colours, out
         lies = _starts(height, width, len(levels)), height, width, image[0].numel(), rest.stride(0)
         with torch.cuda.device_of(image):
             if cells.boxes.is_floating_point() or cells.levels.is_floating_point():
@@ -275,7 +286,7 @@ def gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: Layout | N
                 warps = WARPS if batch * many * pieces <= CROWD else CROWDED
                 _kernel[many, batch, pieces](
                     *given, *lies, cell=cell, merge=merge, times=times, kind=KINDS[unit], words=words, run=run,
-                    num_warps=max(1, min(warps, words // 32)), **mip.overlap(image.device),
+                    known=known, num_warps=max(1, min(warps, words // 32)), **mip.overlap(image.device),
                 )  # fmt: skip
     return out
 
@@ -290,5 +301,7 @@ def _starts(height: int, width: int, count: int) -> tuple[int, ...]:
 def touched(image: Tensor, count: int, cells: Cells, cell: int, layout: Layout | None = None) -> Tensor:
     """The same from the image [B, 3, H, W] alone: of its `count` levels only what these cells need is made."""
     image = image.contiguous()
-    levels = [image, *mip.build(image, count - 1, chosen=mip.Chosen(cells.boxes, cells.levels, cells.mask))]
-    return gather(levels, cells, cell, layout)
+    boxes, levels, mask, sizes = cells
+    cells = Cells(boxes.contiguous(), levels.contiguous(), mask.contiguous(), sizes)
+    made = mip.build(image, count - 1, chosen=mip.Chosen(*cells[:3]))
+    return _gather([image, *made], cells, cell, layout, known=count > 1 and sizes.stride(1) == 1)

@@ -66,7 +66,7 @@ def _along(line, y, pitch):  # type: ignore[no-untyped-def]
         return line + y.to(tl.int64) * pitch
     else:  # noqa: RET505
         place = tl.inline_asm_elementwise(
-            "mad.wide.u32 $0, $1, $2, $3;", "=l,r,r,l", [y, pitch, line.to(tl.int64, bitcast=True)], tl.int64, True, 1
+            "mad.wide.s32 $0, $1, $2, $3;", "=l,r,r,l", [y, pitch, line.to(tl.int64, bitcast=True)], tl.int64, True, 1
         )
         return place.to(line.dtype, bitcast=True)
 
@@ -221,16 +221,17 @@ def keep(to, y, pitch, words, ours, end, count: tl.constexpr):  # type: ignore[n
         pixels = words[0].to(kind)
         if count == 8:
             pixels |= words[1].to(kind) << 32
-        tl.store(_along(to, y, pitch).to(tl.pointer_type(kind), bitcast=True), pixels, mask=there)
+        place = _along(to, y, pitch).to(tl.pointer_type(kind), bitcast=True)
+        tl.store(place, pixels, mask=there, eviction_policy="evict_last")  # what is read next is to be in the cache
     elif to.dtype.element_ty.primitive_bitwidth == 16:  # as many as a lane can write at once
         few: tl.constexpr = 4 if count > 2 else 2
-        kind: tl.constexpr = tl.uint64 if few == 4 else tl.uint32
+        several: tl.constexpr = tl.uint64 if few == 4 else tl.uint32
         place = to + y.to(tl.int64) * pitch
         for first in tl.static_range(0, count, few):
-            floats = _float_of(words, first, to).to(kind)
+            floats = _float_of(words, first, to).to(several)
             for i in tl.static_range(1, few):
-                floats |= _float_of(words, first + i, to).to(kind) << (16 * i)
-            tl.store((place + first).to(tl.pointer_type(kind), bitcast=True), floats, mask=there)
+                floats |= _float_of(words, first + i, to).to(several) << (16 * i)
+            tl.store((place + first).to(tl.pointer_type(several), bitcast=True), floats, mask=there)
     else:
         for i in tl.static_range(count):
             pixel = ((words[i // 4] >> (8 * (i % 4))) & 255).to(tl.int32)

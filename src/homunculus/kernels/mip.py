@@ -2,13 +2,12 @@
 
 One launch makes three levels. A warp goes down a strip of an image: a lane takes sixteen pixels of each row, keeps
 eight of the first level, four of the second and two of the third, and asks the lanes beside it for the pixels between
-them. So an image is read once and nothing is read back. A program is one warp, or two on neighbouring strips: what both
-read they fetch once.
+them. So an image is read once and nothing is read back. A program is one warp, or several on pieces of a strip, one
+above the other, that share what they have to know of chosen cells.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -34,35 +33,36 @@ from homunculus.kernels.lanes import (
 )
 
 DEEP = tl.constexpr(3)  # levels of a launch
+UNIT = tl.constexpr(8)  # pixels of an image along one of the third level
 COLUMNS = tl.constexpr(60)  # pixels of the third level that a warp keeps: the outer lanes are there for the inner
 OUTER = tl.constexpr(2)  # of the third level in a lane: at the borders of an image outer ones are kept too
 AHEAD, AHEAD_RAW = 8, 4  # rows that are on their way while others are weighed
 DOWN = 16  # rows of the third level that one makes where there are many times more of them than run at once
-SIDE: int | None = None  # strips of a program, if not as many as divide them all, one or two
-EARLY = False  # whether kernels begin while those before them end: they wait before they read
+STACK = 8  # pieces of a program, if cells are given
+EARLY = True  # whether kernels begin while those before them end: they wait before they read
 WARPS = 16  # that a multiprocessor has registers for
-FEW, CELLS = 4, 9  # cells that a lane looks at at once: 9 are 288 of a warp
+CELLS = tl.constexpr(2)  # that a lane looks at at once: 512 of a stack
 FIELDS = tl.constexpr(6)  # of an image in the table: height, width, pitch, its place, its levels, its programs
 
 # ---- the kernels --------------------------------------------------------------------------------------------------
 
 
-NUMBERS = ["h", "w", "pitch", "source", "whole", "begin", "total", "images", "planes", "down", "many", "base"]
+NUMBERS = ["h", "w", "pitch", "source", "whole", "begin", "total", "images", "planes", "down", "many"]
 
 
 @triton.jit(do_not_specialize=NUMBERS)  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
     x, out, floats, table, h, w, pitch, source: tl.int64, whole: tl.int64, begin: tl.int64, total: tl.int64,
-    boxes, levels, mask, images, planes, down, many, base,
+    boxes, levels, mask, images, planes, down, many,
     listed: tl.constexpr, room: tl.constexpr, odd: tl.constexpr, raw: tl.constexpr, wide: tl.constexpr,
-    some: tl.constexpr, ahead: tl.constexpr, side: tl.constexpr, early: tl.constexpr, cells: tl.constexpr,
+    some: tl.constexpr, ahead: tl.constexpr, stack: tl.constexpr, early: tl.constexpr,
 ):  # fmt: skip
     """A warp makes COLUMNS x `down` pixels of the third level of a plane, and the other two levels above them."""
     spot = tl.program_id(0)
+    if early and (listed or some):  # what comes after those that know cells may read them at once
+        tl.extra.cuda.gdc_wait()
     if early:
         tl.extra.cuda.gdc_launch_dependents()
-    if early and listed:
-        tl.extra.cuda.gdc_wait()
     if listed:
         entry = tl.arange(0, room)
         starts = tl.load(table + entry * FIELDS + 5, mask=entry < images, other=1 << 62)
@@ -74,37 +74,41 @@ def _kernel(  # type: ignore[no-untyped-def]
     h1, w1 = (h + 1) // 2, (w + 1) // 2
     h2, w2 = (h1 + 1) // 2, (w1 + 1) // 2
     h3, w3 = (h2 + 1) // 2, (w2 + 1) // 2
-    strips, below = tl.cdiv(tl.maximum(w3 - 2 * OUTER, 1), COLUMNS), tl.cdiv(h3, down)
-    across = tl.cdiv(strips, side)
-    plane, top, strip = spot // across // below, spot // across % below * down, spot % across * side
+    strips, below = tl.cdiv(tl.maximum(w3 - 2 * OUTER, 1), COLUMNS), tl.cdiv(tl.cdiv(h3, down), stack)
+    plane, piece, strip = spot // strips // below, spot // strips % below * stack, spot % strips
     if not listed:  # images are equal
         b = plane // planes
         plane -= b * planes
         source += b.to(tl.int64) * whole
         begin += b.to(tl.int64) * total
-    plane = plane.to(tl.int64)
+    plane, highest = plane.to(tl.int64), piece * down
 
-    warp, lane = tl.arange(0, side * LANES) // LANES, tl.arange(0, side * LANES) % LANES
-    q, end = (strip + warp) * (COLUMNS // OUTER) + lane, (w - 1) // 16  # strips begin where sectors of 32 bytes do
+    warp, lane = tl.arange(0, stack * LANES) // LANES, tl.arange(0, stack * LANES) % LANES
+    # Every other piece is made upwards, where levels are the same then: neighbours read what both need at one time.
+    over, up = highest + warp * down, ((piece + warp) % 2 > 0) & (h % 8 == 0)  # rows of the third level above it
+    rows3, over = tl.maximum(tl.minimum(down, h3 - over), 0), tl.minimum(over, h3 - 1)
+    top = tl.where(up, h3 - over - rows3, over)
+    q, end = strip * (COLUMNS // OUTER) + lane, (w - 1) // 16  # strips begin where sectors of 32 bytes do
     at = tl.minimum(q, end)
     start = tl.maximum(8 * top - 7, 0)  # the first row that it needs
-    x += source + (plane * h + start) * pitch + 16 * (tl.zeros_like(at) if raw else at)
+    x += source + _row(plane, h, start, up) * pitch + 16 * (tl.zeros_like(at) if raw else at)
     left = tl.where(q == 0, 0x7676, 0x7610).to(tl.uint32)  # at a border its own column stands beside it
     right = tl.where(q == end, 0x1010, 0x7610).to(tl.uint32)
     ends, ends1, ends2 = ends_of(w - 1 - 16 * q, 4), ends_of(w1 - 1 - 8 * q, 2), ends_of(w2 - 1 - 4 * q, 1)
     p1, p2, p3 = pitch_of(w1), pitch_of(w2), pitch_of(w3)
-    at1 = begin + (plane * h1 + 4 * top) * p1 + 8 * q
+    at1 = begin + _row(plane, h1, 4 * top, up) * p1 + 8 * q
     begin += planes.to(tl.int64) * h1 * p1
-    at2 = begin + (plane * h2 + 2 * top) * p2 + 4 * q
-    at3 = begin + planes.to(tl.int64) * h2 * p2 + (plane * h3 + top) * p3 + 2 * q
+    at2 = begin + _row(plane, h2, 2 * top, up) * p2 + 4 * q
+    at3 = begin + planes.to(tl.int64) * h2 * p2 + _row(plane, h3, top, up) * p3 + 2 * q
     to1, to2, to3 = (floats if wide else out) + at1, (floats if wide else out) + at2, out + at3
     ours = ((lane > 0) | (q == 0)) & ((lane < LANES - 1) | (q == end))
     ours1, ours2, ours3 = ours & (8 * q < w1), ours & (4 * q < w2), ours & (2 * q < w3)
-    down = tl.minimum(down, h3 - top)
-    end1, end2 = tl.minimum(4 * down, h1 - 4 * top), tl.minimum(2 * down, h2 - 2 * top)
+    way = tl.where(up, -1, 1)
+    pitch, p1, p2, p3 = way * pitch, way * p1, way * p2, way * p3
+    rows1, rows2 = tl.minimum(4 * rows3, h1 - 4 * top), tl.minimum(2 * rows3, h2 - 2 * top)
 
-    y, bottom = 8 * top - 9 - start + tl.zeros_like(lane), tl.minimum(h - 1, 8 * (top + down) + 6) - start
-    if early and not listed:
+    y, bottom = 8 * top - 9 - start, tl.minimum(h - 1, 8 * (top + rows3) + 6) - start
+    if early and not (listed or some):
         tl.extra.cuda.gdc_wait()
     next_y = y + 16 + ahead  # of those that follow
     rows: tl.tuple = ()
@@ -114,14 +118,14 @@ def _kernel(  # type: ignore[no-untyped-def]
         asked()
         skip = b.to(tl.int64) * many  # those of images before
         boxes, levels, mask = boxes + 4 * skip, levels + skip, mask + skip
-        flags = _wanted(boxes, levels, mask, many, base, strip, strips, top, down, side, cells)
+        flags = _wanted(boxes, levels, mask, many, strip, strips, highest, down, stack)
         if flags == 0:
             return
         one = 1 << (warp * DEEP)
         ours1, ours2 = ours1 & ((flags & one) != 0), ours2 & ((flags & (2 * one)) != 0)
         ours3 &= (flags & (4 * one)) != 0
 
-    here2 = (tl.zeros((side * LANES,), tl.uint32),)
+    here2 = (tl.zeros((stack * LANES,), tl.uint32),)
     here1, above2 = here2 * 2, here2 * 2  # rows before, and what they have added to those that come
     above, above1 = here2 * 8, here2 * 4
     for t in range(-2, down):  # makes row t of the third level from `top`, 2t + 1 and 2t + 2 of the second, and so on
@@ -138,46 +142,49 @@ def _kernel(  # type: ignore[no-untyped-def]
                 y = next_y + 8 * t + 2 * i
                 more = row_of(x, y, bottom, w, pitch, at, raw), row_of(x, y + 1, bottom, w, pitch, at, raw)
                 rows = rows[2:] + more
-                keep(to1, 4 * t + 3 + i, p1, words, ours1, end1, 8)
+                keep(to1, 4 * t + 3 + i, p1, words, ours1, rows1, 8)
                 first += (ended(words, ends1) if odd else words,)
             row, here1 = bordered(here1, first[0], first[1], 4 * (top + t) + 3 + 2 * half, h1)
             words, above1 = halved(row, here1, above1, left, right)
-            keep(to2, 2 * t + 1 + half, p2, words, ours2, end2, 4)
+            keep(to2, 2 * t + 1 + half, p2, words, ours2, rows2, 4)
             second += (ended(words, ends2) if odd else words,)
         row, here2 = bordered(here2, second[0], second[1], 2 * (top + t) + 1, h2)
         words, above2 = halved(row, here2, above2, left, right)
-        keep(to3, t, p3, words, ours3, down, 2)
+        keep(to3, t, p3, words, ours3, rows3, 2)
         if wide:
-            keep(floats + at3, t, p3, words, ours3, down, 2)
+            keep(floats + at3, t, p3, words, ours3, rows3, 2)
 
 
 @triton.jit
-def _wanted(  # type: ignore[no-untyped-def]
-    boxes, levels, mask, many, base, strip, strips, top, down, side: tl.constexpr, count: tl.constexpr
-):  # fmt: skip
-    """Which of the three levels after `base` chosen cells of an image want above tiles of the third, one bit each."""
+def _row(plane, h, row, up):  # type: ignore[no-untyped-def]
+    """Rows before this one of a plane, whether they are counted from its top or upwards from its bottom."""
+    return plane * h + tl.where(up, h - 1 - row, row)
+
+
+@triton.jit
+def _wanted(boxes, levels, mask, many, strip, strips, highest, down, stack: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Which of the three levels chosen cells of an image want above each piece of a strip: three bits a piece."""
     between: tl.constexpr = boxes.dtype.element_ty.is_floating() or levels.dtype.element_ty.is_floating()
-    third = base + DEEP
-    top, bottom = top << third, (top + down) << third
-    flags = tl.zeros((side * LANES,), tl.int32)
-    for start in range(0, many, count * side * LANES):
+    left = (COLUMNS * strip + tl.where(strip > 0, OUTER, 0)) * UNIT
+    right = (COLUMNS * (strip + 1) + tl.where(strip + 1 < strips, OUTER, 2 * OUTER)) * UNIT
+    flags = tl.zeros((stack * LANES,), tl.int32)
+    for start in range(0, many, CELLS * stack * LANES):
         cells: tl.tuple = ()
-        for part in tl.static_range(count):
-            k = tl.minimum(start + part * side * LANES + tl.arange(0, side * LANES), many - 1)
+        for part in tl.static_range(CELLS):
+            k = tl.minimum(start + part * stack * LANES + tl.arange(0, stack * LANES), many - 1)
             cells += ((box_of(boxes + 4 * k), number_of(levels + k), tl.load(mask + k)),)
         asked()  # all of them, before the first is looked at
-        for part in tl.static_range(count):
+        for part in tl.static_range(CELLS):
             box, level, there = cells[part]
             x0, y0, x1, y1 = box
             level = tl.where(there != 0, level, 0)
-            around = (1 << tl.maximum(level, third)) - (1 << third)  # what coarser ones weigh in
+            around = (1 << tl.maximum(level, DEEP)) - UNIT  # what coarser ones weigh in
             around += (4 << level) if between else 0  # and those between pixels
-            met = (y0 < bottom + around) & (y1 >= top - around) & (level > base)
-            bit = tl.where(met, 1 << tl.minimum(level - base - 1, DEEP - 1), 0)
-            for i in tl.static_range(side):
-                left = (COLUMNS * (strip + i) + tl.where(strip + i > 0, OUTER, 0)) << third
-                right = (COLUMNS * (strip + i + 1) + tl.where(strip + i + 1 < strips, OUTER, 2 * OUTER)) << third
-                flags |= tl.where((x0 < right + around) & (x1 >= left - around), bit << (DEEP * i), 0)
+            met = (x0 < right + around) & (x1 >= left - around) & (level > 0)
+            bit = tl.where(met, 1 << (tl.minimum(level, DEEP) - 1), 0)
+            for i in tl.static_range(stack):
+                top, bottom = (highest + i * down) * UNIT, (highest + i * down + down) * UNIT
+                flags |= tl.where((y0 < bottom + around) & (y1 >= top - around), bit << (DEEP * i), 0)
     return tl.reduce_or(flags, 0)
 
 
@@ -213,7 +220,7 @@ class Chosen(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """The images, how many programs there are, how many strips and rows of the third level each takes.
+    """The images, how many programs there are, how many rows of the third level a piece has.
 
     Equal images are told by height, width and pitch, where the first begins and how far the next is, and the same of
     their levels; others by a table. `odd` where rows of an image end within the sixteen pixels of a lane.
@@ -221,7 +228,6 @@ class Launch(NamedTuple):
 
     images: tuple[int, ...] | Tensor
     programs: int
-    side: int
     down: int
     odd: bool
 
@@ -231,32 +237,32 @@ def _strips(third: Place) -> int:
     return triton.cdiv(max(third.width - 2 * OUTER.value, 1), COLUMNS.value)
 
 
-def _tiles(third: Place, side: int, down: int) -> int:
+def _tiles(third: Place, down: int, stack: int) -> int:
     """Programs that make a level of a plane and the two before it."""
-    return triton.cdiv(_strips(third), side) * triton.cdiv(third.height, down)
+    return _strips(third) * triton.cdiv(triton.cdiv(third.height, down), stack)
 
 
-def _shares(thirds: Sequence[Place], planes: int, device: torch.device) -> tuple[int, int]:
-    """How many strips and rows of these levels a program takes: all run at once, unless there is far more to do."""
-    side = SIDE or math.gcd(2, *(_strips(third) for third in thirds))
+def _down(thirds: Sequence[Place], planes: int, stack: int, device: torch.device) -> int:
+    """How many rows of these levels a piece has: so many that all run at once, unless there is far more to do."""
     several = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 0
-    slots, tallest = WARPS // side * several or 8, max(third.height for third in thirds)
-    columns = planes * sum(triton.cdiv(_strips(third), side) for third in thirds)
-    return side, triton.cdiv(tallest, min(tallest, slots // columns)) if slots // columns > 3 else min(tallest, DOWN)
+    slots, tallest = WARPS * several or 8, max(third.height for third in thirds)
+    pieces = slots // stack // (planes * sum(_strips(third) for third in thirds)) * stack
+    return triton.cdiv(tallest, min(tallest, pieces)) if pieces > 3 else min(tallest, DOWN)
 
 
 @cache
-def _launches(images: int, planes: int, height: int, width: int, count: int, device: Any) -> list[Launch]:
+def _launches(images: int, planes: int, height: int, width: int, count: int, stack: int, device: Any) -> list[Launch]:
     """What it takes for equal images."""
     level, total = places(height, width, planes, count)
     found = []
     for first in range(0, len(level), DEEP.value):
         source = level[first - 1] if first else Place(height, width, width, 0)
         whole, third = total if first else planes * height * width, level[first + 2]
-        side, down = _shares([third] * images, planes, device)
-        programs = images * planes * _tiles(third, side, down)
+        many = 1 if first else stack
+        down = _down([third] * images, planes, many, device)
+        programs = images * planes * _tiles(third, down, many)
         each = *source, whole, level[first].start, total
-        found.append(Launch(each, programs, side, down, source.width % 16 > 0))
+        found.append(Launch(each, programs, down, source.width % 16 > 0))
     return found
 
 
@@ -277,7 +283,7 @@ def build(x: Tensor, count: int, dtype: torch.dtype = torch.uint8, chosen: Chose
     out = torch.empty(images, total, dtype=torch.uint8, device=x.device)
     wide = torch.empty_like(out, dtype=dtype) if dtype != torch.uint8 else out
     if x.numel() and count:
-        launches = _launches(images, planes, height, width, count, x.device)
+        launches = _launches(images, planes, height, width, count, STACK if chosen else 1, x.device)
         _launch(x, out, wide, launches, images, planes, chosen)
     return [_view(wide, place, outer) for place in level[:count]]
 
@@ -324,15 +330,15 @@ def build_each(images: Sequence[Tensor], counts: Sequence[int]) -> list[list[Ten
     launches = []
     for first in range(0, len(level[0][0]), DEEP.value):
         rows, programs = list[list[int]](), 0
-        side, down = _shares([listed[first + 2] for listed, _ in level], planes, device)
+        down = _down([listed[first + 2] for listed, _ in level], planes, 1, device)
         for image, (listed, _), start in zip(images, level, starts, strict=False):
             height, width = image.shape[1:]
             raw = Place(height, width, width, image.data_ptr() - begin - start)
             source = listed[first - 1] if first else raw
             rows.append([*source[:3], source.start + start, listed[first].start + start, programs])
-            programs += planes * _tiles(listed[first + 2], side, down)
+            programs += planes * _tiles(listed[first + 2], down, 1)
         odd = any(width % 16 for _, width, *_ in rows)
-        launches.append(Launch(torch.tensor(rows, device=device), programs, side, down, odd))
+        launches.append(Launch(torch.tensor(rows, device=device), programs, down, odd))
     if out.numel():
         _launch(images[0], out, out, launches, len(images), planes)
     parts = zip(images, level, starts, counts, strict=False)
@@ -356,16 +362,16 @@ def _launch(
         boxes = boxes.double() if boxes.is_floating_point() else boxes.long()
         boxes, levels, mask = _aligned(boxes), _aligned(levels), _aligned(mask)
     with torch.cuda.device_of(x):
-        for n, (each, programs, side, down, odd) in enumerate(launches):
+        for n, (each, programs, down, odd) in enumerate(launches):
             raw, listed = odd and not n, isinstance(each, Tensor)
             table, *given = (each, *(0,) * 7) if listed else (out, *each)
             room = max(LANES.value, triton.next_power_of_2(images)) if listed else 0
-            cells = FEW if boxes.is_floating_point() or mask.shape[-1] <= FEW * side * LANES.value else CELLS
+            some = chosen is not None and not n
+            stack = STACK if some else 1
             _kernel[(programs,)](
                 out if n else x, out, wide, table, *given, boxes, levels, mask, images, planes, down, mask.shape[-1],
-                DEEP.value * n, listed=listed, room=room, odd=odd, raw=raw, wide=wide is not out,
-                some=chosen is not None and not n, ahead=AHEAD_RAW if raw else AHEAD, side=side, num_warps=side,
-                cells=cells, **overlap(x.device),
+                listed=listed, room=room, odd=odd, raw=raw, wide=wide is not out, some=some, stack=stack,
+                ahead=AHEAD_RAW if raw else AHEAD, num_warps=stack, **overlap(x.device),
             )  # fmt: skip
 
 
