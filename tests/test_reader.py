@@ -92,6 +92,17 @@ def test_several_questions_are_answered_as_one_by_one(trained, page):
         assert torch.equal(answer.glance.selection.indices, alone.glance.selection.indices)
 
 
+def test_attention_needs_no_plan_for_a_new_length(trained, page):
+    """cuDNN's makes one for each; whoever calls finds it as it was."""
+    reader, allowed = load_reader(*trained), []
+    for part in (reader.encoder, reader.language.model):
+        part.register_forward_hook(lambda *_: allowed.append(torch.backends.cuda.cudnn_sdp_enabled()))
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    reader.ask(page, "What is the total?", budget=40, most=2)
+    assert len(allowed) == 3 and not any(allowed)
+    assert torch.backends.cuda.cudnn_sdp_enabled() == before
+
+
 def test_a_captured_look_shows_the_language_model_the_same(trained, page):
     """On a GPU a new page is looked at in one piece, see `Sight`; here it is asked to, step by step."""
     reader, questions = load_reader(*trained), ["What is entry 3?", "What is it called?"]

@@ -19,6 +19,7 @@ from homunculus.eval.ways import ORACLE, Way
 from homunculus.eye import Eye, Glance
 from homunculus.fixation import PAGE_DEGREES
 from homunculus.image import load
+from homunculus.reader.blocks import steady
 from homunculus.relevance import Scene
 
 MOST = 32  # tokens of an answer
@@ -114,6 +115,7 @@ class ReaderAsker:
             else:
                 yield way, []
 
+    @steady()
     def _said(self, asks: Sequence[Ask], way: Way) -> list[Said]:
         glances: list[Glance] = []
         for _, group in groupby(asks, key=lambda ask: ask.item.image):
@@ -123,6 +125,7 @@ class ReaderAsker:
         *_, answers = self.reader.reply(glances, most=self.most)
         return [told(answer, glance) for answer, glance in zip(answers, glances, strict=True)]
 
+    @steady()
     def _peer(self, asks: Sequence[Ask], way: Way) -> list[Said]:
         scenes = [self.pages.of(ask.item) for ask in asks]
         questions, looking = [ask.item.question for ask in asks], [ask.looked.question for ask in asks]

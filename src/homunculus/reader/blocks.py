@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from homunculus.kernels.choice import kernels_for
 from homunculus.positions import rotary
@@ -18,6 +21,13 @@ TEXT = 1 / 3  # fine cells that one letter of a text counts as
 SHARPNESS = 0.2  # of attention between queries and keys of unit size
 
 Turn = tuple[Tensor, Tensor]
+
+
+@contextmanager
+def steady() -> Iterator[None]:
+    """Attention that is as fast at lengths that are new: cuDNN's makes a plan for each, and keeps it for good."""
+    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
+        yield
 
 
 def turn_of(places: Tensor, head: int) -> Turn:

@@ -25,6 +25,7 @@ from homunculus import image as images
 from homunculus import positions
 from homunculus.errors import InputError, whole_number
 from homunculus.eye import Eye, Fixation, Glance, save
+from homunculus.reader.blocks import steady
 from homunculus.reader.bridge import Bridge
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.language import Language, fingerprint
@@ -166,6 +167,7 @@ class Reader:
         look = partial(self._looks, eye, scene, how.get("fixation"))
         return look, talking, {"load": time.perf_counter() - begun}
 
+    @steady()
     def _looks(self, eye: Eye, scene: Scene, fixation: Fixation, questions: Sequence[str]) -> list[Glance]:
         """Looks at a page; on a GPU, pages of a size that comes again go from pixels to cells in one captured graph."""
         new = fixation is None and scene not in self.scout.seen
@@ -224,6 +226,7 @@ class Reader:
                     answers[row] = self._answer(glances[row], notes[row], said[row], chances[row], dict(seconds))
             yield [answers[row] for row in range(len(glances))]
 
+    @steady()
     def see(self, glances: Sequence[Glance]) -> tuple[list[Tensor], list[list[Note]]]:
         """What the language model gets for each glance: tokens [K, width] as one reads a page, and lines read there."""
         shown = [glance.in_rows() for glance in glances]
@@ -251,6 +254,7 @@ class Reader:
         known = {scene: self.places(scene, questions) for scene, questions in asked.items()}
         return torch.stack([known[glance.scene][glance.question] for glance in glances])
 
+    @steady()
     def places(self, scene: Scene, questions: Sequence[str]) -> dict[str, Tensor]:
         """The same for questions about an image, [POINTS, 2] each; remembered as long as the image is."""
         known = self.points_of.setdefault(scene, {})
@@ -294,7 +298,8 @@ class Reader:
         ended = torch.zeros(len(embeds), dtype=torch.bool)
         feed: dict[str, Any] = {"inputs_embeds": embeds, "position_ids": (there.cumsum(1) - 1).clamp(min=0)}
         for _ in range(most):
-            out = model(**feed, attention_mask=there, past_key_values=past, use_cache=True, logits_to_keep=1)
+            with steady():
+                out = model(**feed, attention_mask=there, past_key_values=past, use_cache=True, logits_to_keep=1)
             past, logits = out.past_key_values, out.logits[:, -1].float()
             chance = logits.softmax(1)
             if temperature > COLDEST:
