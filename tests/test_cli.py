@@ -210,7 +210,7 @@ def test_allocators_are_listed_and_described(homunculus):
 
 
 def test_it_runs_as_a_program_without_colours_when_piped(file):
-    run = subprocess.run([sys.executable, "-m", "homunculus.cli", "look", file, "top"], capture_output=True, text=True)
+    run = subprocess.run([sys.executable, "-m", "homunculus", "look", file, "top"], capture_output=True, text=True)
     assert run.returncode == 0 and "273 tokens" in run.stdout and "\x1b" not in run.stdout
     run = subprocess.run(
         [sys.executable, "-m", "homunculus.cli", "look", "x.png", "top"], capture_output=True, text=True

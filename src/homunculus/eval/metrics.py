@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -228,9 +229,12 @@ def metric_of(dataset: str) -> str:
 # ---- uncertainty --------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=16)
 def resamples(pages: int, times: int = 1000, seed: int = 0) -> Array:
     """How often each page is drawn in each resample, always the same. [times, pages]"""
-    return np.random.default_rng(seed).multinomial(pages, np.full(pages, 1 / pages), size=times)
+    draws = np.random.default_rng(seed).multinomial(pages, np.full(pages, 1 / pages), size=times)
+    draws.setflags(write=False)
+    return draws
 
 
 def ratio(values: Sequence[float] | Array, counts: Sequence[float] | Array, draws: Array) -> Figure:

@@ -188,7 +188,7 @@ def _mean(rows: Any) -> str:
 
 def _wording(table: Table, budget: int) -> Iterator[str]:
     """Broad questions against specific ones."""
-    asked = {row["question"]: Wording.of(row["question"]).broad for row in table.rows}
+    asked = {question: Wording.of(question).broad for question in {row["question"] for row in table.rows}}
     kinds: dict[str, Callable[[Row], bool]] = {
         "broad": lambda row: asked[row["question"]],
         "specific": lambda row: not asked[row["question"]],
