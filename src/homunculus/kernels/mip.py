@@ -64,13 +64,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     if early:
         tl.extra.cuda.gdc_launch_dependents()
     if listed:
-        entry = tl.arange(0, room)
-        starts = tl.load(table + entry * FIELDS + 5, mask=entry < images, other=1 << 62)
-        b = tl.sum((starts <= spot).to(tl.int32), 0) - 1
-        about = table + b * FIELDS
-        h, w, pitch = tl.load(about).to(tl.int32), tl.load(about + 1).to(tl.int32), tl.load(about + 2).to(tl.int32)
-        source, begin = tl.load(about + 3), tl.load(about + 4)
-        spot -= tl.load(about + 5).to(tl.int32)
+        h, w, pitch, source, begin, spot = _entry(table, images, spot, room)
     h1, w1 = (h + 1) // 2, (w + 1) // 2
     h2, w2 = (h1 + 1) // 2, (w1 + 1) // 2
     h3, w3 = (h2 + 1) // 2, (w2 + 1) // 2
@@ -95,17 +89,13 @@ def _kernel(  # type: ignore[no-untyped-def]
     left = tl.where(q == 0, 0x7676, 0x7610).to(tl.uint32)  # at a border its own column stands beside it
     right = tl.where(q == end, 0x1010, 0x7610).to(tl.uint32)
     ends, ends1, ends2 = ends_of(w - 1 - 16 * q, 4), ends_of(w1 - 1 - 8 * q, 2), ends_of(w2 - 1 - 4 * q, 1)
-    p1, p2, p3 = pitch_of(w1), pitch_of(w2), pitch_of(w3)
-    at1 = begin + _row(plane, h1, 4 * top, up) * p1 + 8 * q
-    begin += planes.to(tl.int64) * h1 * p1
-    at2 = begin + _row(plane, h2, 2 * top, up) * p2 + 4 * q
-    at3 = begin + planes.to(tl.int64) * h2 * p2 + _row(plane, h3, top, up) * p3 + 2 * q
-    to1, to2, to3 = (floats if wide else out) + at1, (floats if wide else out) + at2, out + at3
     ours = ((lane > 0) | (q == 0)) & ((lane < LANES - 1) | (q == end))
-    ours1, ours2, ours3 = ours & (8 * q < w1), ours & (4 * q < w2), ours & (2 * q < w3)
-    way = tl.where(up, -1, 1)
-    pitch, p1, p2, p3 = way * pitch, way * p1, way * p2, way * p3
-    rows1, rows2 = tl.minimum(4 * rows3, h1 - 4 * top), tl.minimum(2 * rows3, h2 - 2 * top)
+    place = plane, planes.to(tl.int64), top, rows3, up, q
+    at1, p1, ours1, rows1, begin = _level(begin, h1, w1, place, ours, 8)
+    at2, p2, ours2, rows2, begin = _level(begin, h2, w2, place, ours, 4)
+    at3, p3, ours3, rows3, _ = _level(begin, h3, w3, place, ours, 2)
+    to1, to2, to3 = (floats if wide else out) + at1, (floats if wide else out) + at2, out + at3
+    pitch = tl.where(up, -pitch, pitch)
 
     y, bottom = 8 * top - 9 - start, tl.minimum(h - 1, 8 * (top + rows3) + 6) - start
     if early and not (listed or some):
@@ -153,6 +143,26 @@ def _kernel(  # type: ignore[no-untyped-def]
         keep(to3, t, p3, words, ours3, rows3, 2)
         if wide:
             keep(floats + at3, t, p3, words, ours3, rows3, 2)
+
+
+@triton.jit
+def _entry(table, images, spot, room: tl.constexpr):  # type: ignore[no-untyped-def]
+    """What the table says of the image of a program, and which of the image's programs it is."""
+    entry = tl.arange(0, room)
+    starts = tl.load(table + entry * FIELDS + 5, mask=entry < images, other=1 << 62)
+    table += (tl.sum((starts <= spot).to(tl.int32), 0) - 1) * FIELDS
+    h, w, pitch = tl.load(table).to(tl.int32), tl.load(table + 1).to(tl.int32), tl.load(table + 2).to(tl.int32)
+    return h, w, pitch, tl.load(table + 3), tl.load(table + 4), spot - tl.load(table + 5).to(tl.int32)
+
+
+@triton.jit
+def _level(begin, h, w, place, ours, count: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Where lanes write a level, `count` pixels each: place, pitch, which do, rows, and where the next level begins."""
+    plane, planes, top, rows, up, q = place
+    pitch, first, rows = pitch_of(w), count // 2 * top, count // 2 * rows
+    at = begin + _row(plane, h, first, up) * pitch + count * q
+    rows = tl.minimum(rows, h - first)
+    return at, tl.where(up, -pitch, pitch), ours & (count * q < w), rows, begin + planes * h * pitch
 
 
 @triton.jit
