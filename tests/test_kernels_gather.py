@@ -275,6 +275,24 @@ def test_a_cell_beside_the_border_of_two_strips_needs_one_of_them(device, kernel
     assert torch.equal(mine, true) and (other == 77).all()
 
 
+@devices
+def test_of_a_strip_only_pieces_are_written_that_a_cell_touches(device, kernels, monkeypatch):
+    """Some of them are made upwards."""
+    from homunculus.kernels import mip
+
+    image = pixels(1, 1, 256, 64).to(device)
+    piece = 4 * mip._launches(1, 1, 256, 64, 1, mip.STACK, image.device)[0].down  # rows of the first level
+    boxes, one = torch.tensor([[[0, 165, 9, 170]]], device=device), torch.ones(1, 1, dtype=torch.int64, device=device)
+    usual = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *size, **how: usual(*size, **how).fill_(77))
+    found = mip.build(image, 1, chosen=mip.Chosen(boxes, one, one > 0))[0][0, 0].cpu()
+    monkeypatch.undo()
+    rows = torch.arange(128) // piece
+    touched = (rows >= 165 // 2 // piece) & (rows <= 170 // 2 // piece)
+    assert 0 < touched.sum() < 64 and torch.equal(found[touched], pyramid.halve(image.cpu())[0, 0][touched])
+    assert (found[~touched] == 77).all()
+
+
 @pytest.mark.gpu
 def test_patches_take_the_kernel_by_themselves():
     x, selection = chosen("foveated", (700, 900), 64, 2, 32)
