@@ -100,22 +100,23 @@ class ReaderAsker:
         """Rows for each way. What is the same for all ways (pyramid, scout) is done before the clock runs."""
         self.pages.keep(asks)
         self.bases.keep(list(self.pages.scenes.values()))
-        for _, group in groupby(asks, key=lambda ask: ask.item.image):  # those about a page stand together
-            about = list(group)
-            scene = self.pages.of(about[0].item)
-            self.reader.scout.found(self.reader.scout.page(scene), [ask.looked.question for ask in about])
-            self.reader.places(scene, [ask.item.question for ask in about])
+        with steady():
+            for _, group in groupby(asks, key=lambda ask: ask.item.image):  # those about a page stand together
+                about = list(group)
+                scene = self.pages.of(about[0].item)
+                self.reader.scout.found(self.reader.scout.page(scene), [ask.looked.question for ask in about])
+                self.reader.places(scene, [ask.item.question for ask in about])
         for way in ways:
             mine = [ask for ask in asks if way.relevance != ORACLE or ask.looked.boxes]
             if mine:
                 begun = time.perf_counter()
-                said = self._peer(mine, way) if way.is_peer else self._said(mine, way)
+                with steady():
+                    said = self._peer(mine, way) if way.is_peer else self._said(mine, way)
                 ms = (time.perf_counter() - begun) * 1e3 / len(mine)
                 yield way, [row_of(ask, way, each, ms) for ask, each in zip(mine, said, strict=True)]
             else:
                 yield way, []
 
-    @steady()
     def _said(self, asks: Sequence[Ask], way: Way) -> list[Said]:
         glances: list[Glance] = []
         for _, group in groupby(asks, key=lambda ask: ask.item.image):
@@ -125,7 +126,6 @@ class ReaderAsker:
         *_, answers = self.reader.reply(glances, most=self.most)
         return [told(answer, glance) for answer, glance in zip(answers, glances, strict=True)]
 
-    @steady()
     def _peer(self, asks: Sequence[Ask], way: Way) -> list[Said]:
         scenes = [self.pages.of(ask.item) for ask in asks]
         questions, looking = [ask.item.question for ask in asks], [ask.looked.question for ask in asks]

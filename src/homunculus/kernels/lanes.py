@@ -8,7 +8,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-LANES = tl.constexpr(32)  # of a warp: a program has one warp, or several side by side
+LANES = tl.constexpr(32)  # of a warp
 PLAIN = tl.constexpr(os.environ.get("TRITON_INTERPRET", "0") != "0")  # the interpreter knows no instructions
 
 
@@ -102,11 +102,13 @@ def pitch_of(w):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def row_of(plane, y, bottom, w, pitch, at, raw: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Sixteen pixels for each lane of a row held inside the strip, in four words; `plane` is where lanes begin.
+def row_of(image, y, raw: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Sixteen pixels for each lane of a row held inside the strip, in four words.
 
-    If `raw` rows begin anywhere: `plane` is where they do, and there are six words and how far off the first is.
+    `image` is where lanes begin, the last row, how wide rows are, from one to the next, and which sixteen are a lane's.
+    If `raw` rows begin anywhere: lanes do where rows do, and there are six words and how far off the first is.
     """
+    plane, bottom, w, pitch, at = image
     line = _along(plane, tl.maximum(tl.minimum(y, bottom), 0), pitch)
     if raw:
         skew = line.to(tl.int64, bitcast=True) & 7
@@ -205,15 +207,18 @@ def halved(row, next, above, left, right):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _float_of(words, i: tl.constexpr, to):  # type: ignore[no-untyped-def]
-    """Pixel i of words as the 16 bits of a float."""
-    pixel = ((words[i // 4] >> (8 * (i % 4))) & 255).to(tl.int32)
-    return pixel.to(tl.float32).to(to.dtype.element_ty).to(tl.uint16, bitcast=True)
+def _pixel(words, i: tl.constexpr, kind: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Pixel i of words as a float."""
+    return ((words[i // 4] >> (8 * (i % 4))) & 255).to(tl.int32).to(tl.float32).to(kind)
 
 
 @_inner
-def keep(to, y, pitch, words, ours, end, count: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Writes `count` pixels of each lane into row y if it is one of the program's: 8 bits, or floats of that value."""
+def keep(level, y, words, count: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Writes `count` pixels of each lane into row y if it is one of the program's: 8 bits, or floats of that value.
+
+    A level is where lanes begin, from row to row, which lanes write, and how many rows.
+    """
+    to, pitch, ours, end = level
     y += (words[0] & 0).to(tl.int32)
     there = ours & (y.to(tl.uint32) < end.to(tl.uint32))
     if to.dtype.element_ty == tl.uint8:
@@ -228,11 +233,11 @@ def keep(to, y, pitch, words, ours, end, count: tl.constexpr):  # type: ignore[n
         several: tl.constexpr = tl.uint64 if few == 4 else tl.uint32
         place = to + y.to(tl.int64) * pitch
         for first in tl.static_range(0, count, few):
-            floats = _float_of(words, first, to).to(several)
-            for i in tl.static_range(1, few):
-                floats |= _float_of(words, first + i, to).to(several) << (16 * i)
+            floats = tl.zeros_like(words[0]).to(several)
+            for i in tl.static_range(few):
+                pixel = _pixel(words, first + i, to.dtype.element_ty).to(tl.uint16, bitcast=True)
+                floats |= pixel.to(several) << (16 * i)
             tl.store((place + first).to(tl.pointer_type(several), bitcast=True), floats, mask=there)
     else:
         for i in tl.static_range(count):
-            pixel = ((words[i // 4] >> (8 * (i % 4))) & 255).to(tl.int32)
-            tl.store(to + y.to(tl.int64) * pitch + i, pixel.to(to.dtype.element_ty), mask=there)
+            tl.store(to + y.to(tl.int64) * pitch + i, _pixel(words, i, to.dtype.element_ty), mask=there)

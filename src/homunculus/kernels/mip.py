@@ -90,20 +90,18 @@ def _kernel(  # type: ignore[no-untyped-def]
     right = tl.where(q == end, 0x1010, 0x7610).to(tl.uint32)
     ends, ends1, ends2 = ends_of(w - 1 - 16 * q, 4), ends_of(w1 - 1 - 8 * q, 2), ends_of(w2 - 1 - 4 * q, 1)
     ours = ((lane > 0) | (q == 0)) & ((lane < LANES - 1) | (q == end))
-    place = plane, planes.to(tl.int64), top, rows3, up, q
-    at1, p1, ours1, rows1, begin = _level(begin, h1, w1, place, ours, 8)
-    at2, p2, ours2, rows2, begin = _level(begin, h2, w2, place, ours, 4)
-    at3, p3, ours3, rows3, _ = _level(begin, h3, w3, place, ours, 2)
-    to1, to2, to3 = (floats if wide else out) + at1, (floats if wide else out) + at2, out + at3
-    pitch = tl.where(up, -pitch, pitch)
+    place = plane, planes.to(tl.int64), top, rows3, up, q, ours
+    one, begin = _level(floats if wide else out, begin, h1, w1, place, 8)
+    two, begin = _level(floats if wide else out, begin, h2, w2, place, 4)
+    three, again = _level(out, begin, h3, w3, place, 2)[0], _level(floats, begin, h3, w3, place, 2)[0]
 
     y, bottom = 8 * top - 9 - start, tl.minimum(h - 1, 8 * (top + rows3) + 6) - start
+    image = x, bottom, w, tl.where(up, -pitch, pitch), at
     if early and not (listed or some):
         tl.extra.cuda.gdc_wait()
-    next_y = y + 16 + ahead  # of those that follow
     rows: tl.tuple = ()
     for i in tl.static_range(ahead):
-        rows += (row_of(x, y + i, bottom, w, pitch, at, raw),)
+        rows += (row_of(image, y + i, raw),)
     if some:  # while they are on their way
         asked()
         skip = b.to(tl.int64) * many  # those of images before
@@ -111,11 +109,22 @@ def _kernel(  # type: ignore[no-untyped-def]
         flags = _wanted(boxes, levels, mask, many, strip, strips, highest, down, stack)
         if flags == 0:
             return
-        one = 1 << (warp * DEEP)
-        ours1, ours2 = ours1 & ((flags & one) != 0), ours2 & ((flags & (2 * one)) != 0)
-        ours3 &= (flags & (4 * one)) != 0
+        flags = flags >> (warp * DEEP)
+        one, two = _if(one, flags & 1), _if(two, flags & 2)
+        three, again = _if(three, flags & 4), _if(again, flags & 4)
+    borders = left, right, ends, ends1, ends2
+    _go(rows, image, y + 16 + ahead, (one, two, three, again), borders, (top, h1, h2), down, raw, odd, wide)
 
-    here2 = (tl.zeros((stack * LANES,), tl.uint32),)
+
+@triton.jit
+def _go(  # type: ignore[no-untyped-def]
+    rows, image, y, levels, borders, heights, down, raw: tl.constexpr, odd: tl.constexpr, wide: tl.constexpr
+):  # fmt: skip
+    """Down a strip: rows that are on their way already are followed by those from `y` on."""
+    one, two, three, again = levels
+    left, right, ends, ends1, ends2 = borders
+    top, h1, h2 = heights
+    here2 = (tl.zeros_like(left),)
     here1, above2 = here2 * 2, here2 * 2  # rows before, and what they have added to those that come
     above, above1 = here2 * 8, here2 * 4
     for t in range(-2, down):  # makes row t of the third level from `top`, 2t + 1 and 2t + 2 of the second, and so on
@@ -129,20 +138,20 @@ def _kernel(  # type: ignore[no-untyped-def]
                 if odd:
                     row, next = ended(row, ends), ended(next, ends)
                 words, above = halved(row, next, above, left, right)
-                y = next_y + 8 * t + 2 * i
-                more = row_of(x, y, bottom, w, pitch, at, raw), row_of(x, y + 1, bottom, w, pitch, at, raw)
+                at = y + 8 * t + 2 * i
+                more = row_of(image, at, raw), row_of(image, at + 1, raw)
                 rows = rows[2:] + more
-                keep(to1, 4 * t + 3 + i, p1, words, ours1, rows1, 8)
+                keep(one, 4 * t + 3 + i, words, 8)
                 first += (ended(words, ends1) if odd else words,)
             row, here1 = bordered(here1, first[0], first[1], 4 * (top + t) + 3 + 2 * half, h1)
             words, above1 = halved(row, here1, above1, left, right)
-            keep(to2, 2 * t + 1 + half, p2, words, ours2, rows2, 4)
+            keep(two, 2 * t + 1 + half, words, 4)
             second += (ended(words, ends2) if odd else words,)
         row, here2 = bordered(here2, second[0], second[1], 2 * (top + t) + 1, h2)
         words, above2 = halved(row, here2, above2, left, right)
-        keep(to3, t, p3, words, ours3, rows3, 2)
+        keep(three, t, words, 2)
         if wide:
-            keep(floats + at3, t, p3, words, ours3, rows3, 2)
+            keep(again, t, words, 2)
 
 
 @triton.jit
@@ -156,13 +165,20 @@ def _entry(table, images, spot, room: tl.constexpr):  # type: ignore[no-untyped-
 
 
 @triton.jit
-def _level(begin, h, w, place, ours, count: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Where lanes write a level, `count` pixels each: place, pitch, which do, rows, and where the next level begins."""
-    plane, planes, top, rows, up, q = place
+def _level(to, begin, h, w, place, count: tl.constexpr):  # type: ignore[no-untyped-def]
+    """A level for `keep`, of which lanes write `count` pixels each, and where the next one begins."""
+    plane, planes, top, rows, up, q, ours = place
     pitch, first, rows = pitch_of(w), count // 2 * top, count // 2 * rows
-    at = begin + _row(plane, h, first, up) * pitch + count * q
-    rows = tl.minimum(rows, h - first)
-    return at, tl.where(up, -pitch, pitch), ours & (count * q < w), rows, begin + planes * h * pitch
+    to += begin + _row(plane, h, first, up) * pitch + count * q
+    level = to, tl.where(up, -pitch, pitch), ours & (count * q < w), tl.minimum(rows, h - first)
+    return level, begin + planes * h * pitch
+
+
+@triton.jit
+def _if(level, flag):  # type: ignore[no-untyped-def]
+    """A level that is written only where it is wanted."""
+    to, pitch, ours, rows = level
+    return to, pitch, ours & (flag != 0), rows
 
 
 @triton.jit
@@ -230,7 +246,7 @@ class Chosen(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """The images, how many programs there are, how many rows of the third level a piece has.
+    """The images, how many programs there are, of how many pieces, and how many rows of the third level a piece has.
 
     Equal images are told by height, width and pitch, where the first begins and how far the next is, and the same of
     their levels; others by a table. `odd` where rows of an image end within the sixteen pixels of a lane.
@@ -238,6 +254,7 @@ class Launch(NamedTuple):
 
     images: tuple[int, ...] | Tensor
     programs: int
+    stack: int
     down: int
     odd: bool
 
@@ -268,11 +285,11 @@ def _launches(images: int, planes: int, height: int, width: int, count: int, sta
     for first in range(0, len(level), DEEP.value):
         source = level[first - 1] if first else Place(height, width, width, 0)
         whole, third = total if first else planes * height * width, level[first + 2]
-        many = 1 if first else stack
-        down = _down([third] * images, planes, many, device)
-        programs = images * planes * _tiles(third, down, many)
+        down = _down([third] * images, planes, stack, device)
+        programs = images * planes * _tiles(third, down, stack)
         each = *source, whole, level[first].start, total
-        found.append(Launch(each, programs, down, source.width % 16 > 0))
+        found.append(Launch(each, programs, stack, down, source.width % 16 > 0))
+        stack = 1  # cells are looked at in the first
     return found
 
 
@@ -348,7 +365,7 @@ def build_each(images: Sequence[Tensor], counts: Sequence[int]) -> list[list[Ten
             rows.append([*source[:3], source.start + start, listed[first].start + start, programs])
             programs += planes * _tiles(listed[first + 2], down, 1)
         odd = any(width % 16 for _, width, *_ in rows)
-        launches.append(Launch(torch.tensor(rows, device=device), programs, down, odd))
+        launches.append(Launch(torch.tensor(rows, device=device), programs, 1, down, odd))
     if out.numel():
         _launch(images[0], out, out, launches, len(images), planes)
     parts = zip(images, level, starts, counts, strict=False)
@@ -372,16 +389,14 @@ def _launch(
         boxes = boxes.double() if boxes.is_floating_point() else boxes.long()
         boxes, levels, mask = _aligned(boxes), _aligned(levels), _aligned(mask)
     with torch.cuda.device_of(x):
-        for n, (each, programs, down, odd) in enumerate(launches):
+        for n, (each, programs, stack, down, odd) in enumerate(launches):
             raw, listed = odd and not n, isinstance(each, Tensor)
             table, *given = (each, *(0,) * 7) if listed else (out, *each)
             room = max(LANES.value, triton.next_power_of_2(images)) if listed else 0
-            some = chosen is not None and not n
-            stack = STACK if some else 1
             _kernel[(programs,)](
                 out if n else x, out, wide, table, *given, boxes, levels, mask, images, planes, down, mask.shape[-1],
-                listed=listed, room=room, odd=odd, raw=raw, wide=wide is not out, some=some, stack=stack,
-                ahead=AHEAD_RAW if raw else AHEAD, num_warps=stack, **overlap(x.device),
+                listed=listed, room=room, odd=odd, raw=raw, wide=wide is not out, some=chosen is not None and not n,
+                stack=stack, ahead=AHEAD_RAW if raw else AHEAD, num_warps=stack, **overlap(x.device),
             )  # fmt: skip
 
 

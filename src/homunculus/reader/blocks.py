@@ -25,7 +25,7 @@ Turn = tuple[Tensor, Tensor]
 
 @contextmanager
 def steady() -> Iterator[None]:
-    """Attention that is as fast at lengths that are new: cuDNN's makes a plan for each, and keeps it for good."""
+    """Attention without cuDNN's, which makes a plan for each new length and keeps it."""
     with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
         yield
 
