@@ -20,7 +20,7 @@ from homunculus.eval.gazing import measure
 from homunculus.eval.machine import machine
 from homunculus.eval.packed import pack, unpack
 from homunculus.eval.report import write
-from homunculus.eval.runner import Batch, Who, plan, run
+from homunculus.eval.runner import Batch, Who, key_in, plan, run
 from homunculus.eval.ways import Way, ways_of
 from homunculus.peers import list_peers
 
@@ -84,9 +84,12 @@ def main(words: list[str] | None = None) -> None:
     kept = args.kept or (ROOT / "results" / "report.jsonl.xz" if args.part == "all" and not args.limit else None)
     if kept and kept.is_file() and not (args.results / "results.jsonl").is_file():
         print(f"{unpack(kept, collect([str(args.data)]), args.results):,} answers were there")
-    todo = [] if args.as_it_is else batches(args, args.part)
-    rows = run(todo, who, args.results, args.workers, about=about)
-    print(f"{len(rows):,} answers; this run took {time.monotonic() - begun:.0f} s")
+    todo = batches(args, args.part)
+    rows = run([] if args.as_it_is else todo, who, args.results, args.workers, about=about)
+    planned = {key for batch in todo for way in batch.ways for key in batch.wanted(way)}
+    missing = len(planned - {key_in(row) for row in rows})
+    print(f"{len(rows):,} answers, {missing:,} of {len(planned):,} planned are missing")
+    print(f"this run took {time.monotonic() - begun:.0f} s")
     if kept:
         pack(args.results, kept)
     gaze = ROOT / "results" / "gaze.json"
