@@ -3,9 +3,9 @@
 python benchmarks/kernels.py                       # writes results/kernels_<device>.json
 python benchmarks/kernels.py --parts mip,cut       # some of it: mip, gather, cut, graph, sizes, texture
 
-Milliseconds are medians of captured graphs where a way can be captured, and of plain calls otherwise (`captured` says
-which), between events of the device. Bandwidths count bytes that must be read and written once, as a share of what a
-plain copy of a gigabyte reaches in the same run.
+Milliseconds are medians between events of the device, of several calls in one captured graph where a way can be
+captured, and of plain calls otherwise (`captured` says which). Bandwidths count bytes that must be read and written
+once, as a share of what a plain copy of a gigabyte reaches in the same run; reading once is timed anew beside each way.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ MEAN, DEVIATION = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
 # ---- time ---------------------------------------------------------------------------------------------------------
 
 
-def captured(call: Callable[[], object]) -> Callable[[], object] | None:
-    """The call as a graph, or None if it cannot be one."""
+def captured(call: Callable[[], object], together: int = 1) -> Callable[[], object] | None:
+    """So many calls as a graph, or None if they cannot be one."""
     aside = torch.cuda.Stream()
     with torch.cuda.stream(aside):
         for _ in range(3):
@@ -48,7 +48,7 @@ def captured(call: Callable[[], object]) -> Callable[[], object] | None:
     graph = torch.cuda.CUDAGraph()
     try:
         with torch.cuda.graph(graph):
-            kept = call()
+            kept = [call() for _ in range(together)]
     except RuntimeError:
         torch.cuda.synchronize()
         return None
@@ -57,16 +57,15 @@ def captured(call: Callable[[], object]) -> Callable[[], object] | None:
 
 def timed(call: Callable[[], object], runs: int = 15, together: int = 4, graph: bool = True) -> dict:
     """Median milliseconds of a call."""
-    whole = captured(call) if graph else None
-    again = whole or call
+    whole = captured(call, together) if graph else None
+    again = whole or (lambda: [call() for _ in range(together)])
     for _ in range(3):
         again()
     spans = []
     for _ in range(runs):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
-        for _ in range(together):
-            again()
+        again()
         end.record()
         end.synchronize()
         spans.append(begin.elapsed_time(end) / together)
@@ -97,8 +96,8 @@ def copy_speed() -> float:
     return 2 * x.numel() / timed(lambda: y.copy_(x))["ms"] * 1e3
 
 
-def read_time(count: int) -> float:
-    """Milliseconds of reading so many bytes once, as fast as a plain kernel does."""
+def reading(count: int) -> Callable[[], object]:
+    """Reads so many bytes once, as fast as a plain kernel does."""
     import triton
     import triton.language as tl
 
@@ -110,7 +109,7 @@ def read_time(count: int) -> float:
     words, block = -(-count // 16) * 4, 8192
     x = torch.ones(words, dtype=torch.int32, device="cuda")
     out = torch.empty(triton.cdiv(words, block), dtype=torch.int32, device="cuda")
-    return timed(lambda: total[(len(out),)](x, out, words, block=block, num_warps=8))["ms"]
+    return lambda: total[(len(out),)](x, out, words, block=block, num_warps=8)
 
 
 def plain_levels(x: Tensor, step: Callable[[Tensor], Tensor], count: int = LEVELS) -> list[Tensor]:
@@ -179,7 +178,7 @@ def gather_rows(batch: int, side: int) -> list[dict]:
     levels = pyramid.gaussian(x, tree.levels)
     plain = [level.contiguous().clone() for level in levels]
     seen = int((chosen.boxes[..., 2:] - chosen.boxes[..., :2]).prod(2).sum()) * 3
-    read = read_time(seen)
+    once = reading(seen)
     units = texture.Mipmap(batch, side, side, tree.levels)
     units.fill(x)
     ways: dict[str, Callable[[], object]] = {
@@ -194,6 +193,7 @@ def gather_rows(batch: int, side: int) -> list[dict]:
     }
     rows = []
     for name, call in ways.items():
+        read = timed(once)["ms"]
         row = {"way": name, "batch": batch, "side": side, "touched MB": seen / 1e6, "read once ms": read} | timed(call)
         rows.append(row | {"times reading": row["ms"] / read})
     return rows

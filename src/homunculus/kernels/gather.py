@@ -25,7 +25,7 @@ from homunculus.kernels.lanes import pitch_of
 
 KINDS = {1: tl.uint8, 2: tl.uint16, 4: tl.uint32, 8: tl.uint64}  # words of so many pixels
 WORDS = 128  # most of a program, of each channel: those of a cell of 32 pixels
-WARPS, CROWDED = 2, 1  # of a program: few are done sooner so, more than CROWD all run at once so
+WARPS, CROWDED = 4, 1  # of a program: few are done sooner so, more than CROWD all run at once so
 CROWD = 1024
 ODD, BYTES = tl.constexpr(3), tl.constexpr(4)  # starts of levels are told in fours, as odd numbers
 TAPS = tl.constexpr(8)  # pixels of the finer level, each way, that one between levels weighs

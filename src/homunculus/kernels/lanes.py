@@ -124,7 +124,7 @@ def row_of(image, y, raw: tl.constexpr):  # type: ignore[no-untyped-def]
     else:
         kinds: tl.constexpr = (tl.uint32, tl.uint32, tl.uint32, tl.uint32)
         return tl.inline_asm_elementwise(
-            "ld.global.v4.b32 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,l", [line], kinds, False, 1
+            "ld.global.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,l", [line], kinds, False, 1
         )
 
 

@@ -38,6 +38,7 @@ COLUMNS = tl.constexpr(60)  # pixels of the third level that a warp keeps: the o
 OUTER = tl.constexpr(2)  # of the third level in a lane: at the borders of an image outer ones are kept too
 AHEAD, AHEAD_RAW = 8, 4  # rows that are on their way while others are weighed
 DOWN = 16  # rows of the third level that one makes where there are many times more of them than run at once
+LEAST = 2  # and where there are few: each reads 14 rows of an image beside the 8 of every one of these
 STACK = 8  # pieces of a program, if cells are given
 EARLY = True  # whether kernels begin while those before them end: they wait before they read
 WARPS = 16  # that a multiprocessor has registers for
@@ -61,8 +62,6 @@ def _kernel(  # type: ignore[no-untyped-def]
     spot = tl.program_id(0)
     if early and (listed or some):  # what comes after those that know cells may read them at once
         tl.extra.cuda.gdc_wait()
-    if early:
-        tl.extra.cuda.gdc_launch_dependents()
     if listed:
         h, w, pitch, source, begin, spot = _entry(table, images, spot, room)
     h1, w1 = (h + 1) // 2, (w + 1) // 2
@@ -114,6 +113,8 @@ def _kernel(  # type: ignore[no-untyped-def]
         three, again = _if(three, flags & 4), _if(again, flags & 4)
     borders = left, right, ends, ends1, ends2
     _go(rows, image, y + 16 + ahead, (one, two, three, again), borders, (top, h1, h2), down, raw, odd, wide)
+    if early:  # not sooner: where some are done before others, all of those that come would be put there
+        tl.extra.cuda.gdc_launch_dependents()
 
 
 @triton.jit
@@ -274,7 +275,7 @@ def _down(thirds: Sequence[Place], planes: int, stack: int, device: torch.device
     several = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 0
     slots, tallest = WARPS * several or 8, max(third.height for third in thirds)
     pieces = slots // stack // (planes * sum(_strips(third) for third in thirds)) * stack
-    return triton.cdiv(tallest, min(tallest, pieces)) if pieces > 3 else min(tallest, DOWN)
+    return max(triton.cdiv(tallest, min(tallest, pieces)), LEAST) if pieces > 3 else min(tallest, DOWN)
 
 
 @cache
