@@ -67,8 +67,8 @@ class Qwen(Gridded):
         from homunculus.kernels.gather import Layout
 
         values = torch.arange(256, dtype=torch.uint8, device=self.model.device).expand(3, 1, 256)
-        colours = self.normalised(values)[:, 0].to(self.base.visual.dtype)
-        return Layout(colours, self.merge, self.processor.image_processor.temporal_patch_size)
+        times = self.processor.image_processor.temporal_patch_size
+        return Layout.rounded(self.normalised(values)[:, 0], self.base.visual.dtype, self.merge, times)
 
     @property
     def cell(self) -> int:

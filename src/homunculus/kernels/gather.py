@@ -35,12 +35,23 @@ class Layout(NamedTuple):
     """How pixels come out: as [B, K, 3, cell, cell], or with `merge` as towers of Qwen read them, in patches of blocks.
 
     Blocks give [B K merge merge, 3 times p p] with p = cell / merge, each patch `times` over. `colours` [3, 256] says
-    what each value of a channel becomes, in the type that comes out; without, pixels stay uint8.
+    what each value of a channel becomes, in the type that comes out; without, pixels stay uint8. A `line` [3, 2],
+    slopes and offsets, that says the same to the bit spares the kernel the table.
     """
 
     colours: Tensor | None = None
     merge: int = 0
     times: int = 1
+    line: Tensor | None = None
+
+    @classmethod
+    def rounded(cls, colours: Tensor, dtype: torch.dtype, merge: int = 0, times: int = 1) -> Layout:
+        """Colours [3, 256] of whatever kind, with a line if it gives all of them, rounded to this type."""
+        exact, values = colours.double(), torch.arange(256, device=colours.device).double()
+        line = torch.cat(((exact[:, 255:] - exact[:, :1]) / 255, exact[:, :1]), 1).float()
+        on_it = (values * line[:, :1].double() + line[:, 1:].double()).float()  # as the GPU does, rounded once
+        table = colours.to(dtype).contiguous()
+        return cls(table, merge, times, line if torch.equal(on_it.to(dtype), table) else None)
 
     @classmethod
     def normalised(
@@ -55,7 +66,7 @@ class Layout(NamedTuple):
         """(value / 255 - mean) / deviation."""
         middle, spread = torch.tensor(mean)[:, None], torch.tensor(deviation)[:, None]
         colours = (torch.arange(256) / 255 - middle) / spread
-        return cls(colours.to(device, dtype), merge, times)
+        return cls.rounded(colours.to(device), dtype, merge, times)
 
 
 # ---- the kernel ---------------------------------------------------------------------------------------------------
@@ -146,10 +157,15 @@ def _anywhere(line, at, last, there, kind: tl.constexpr):  # type: ignore[no-unt
 
 
 @triton.jit
-def _coloured(colours, word, part: tl.constexpr, run: tl.constexpr):  # type: ignore[no-untyped-def]
-    """What `run` pixels of each word become, [words, run]."""
+def _coloured(colours, word, channel: tl.constexpr, part: tl.constexpr, run: tl.constexpr, kind: tl.constexpr):  # type: ignore[no-untyped-def]
+    """What `run` pixels of each word become, [words, run], by a table or, if `kind` is told, by a line."""
     pixel = word[:, None] >> (8 * (part * run + tl.arange(0, run)[None])).to(word.dtype)
-    return tl.load(colours + (pixel & 255).to(tl.int32))
+    pixel = (pixel & 255).to(tl.int32)
+    if kind is None:
+        return tl.load(colours + 256 * channel + pixel)
+    else:  # noqa: RET505
+        slope, offset = tl.load(colours + 2 * channel), tl.load(colours + 2 * channel + 1)
+        return tl.fma(pixel.to(tl.float32), slope, offset).to(kind)
 
 
 @triton.jit
@@ -165,7 +181,7 @@ def _store(out, at, inside, red, green, blue, times: tl.constexpr, area: tl.cons
 def _kernel(  # type: ignore[no-untyped-def]
     image, rest, boxes, levels, mask, sizes, apart, colours, out, starts, height, width, whole, total,
     cell: tl.constexpr, merge: tl.constexpr, times: tl.constexpr, kind: tl.constexpr, words: tl.constexpr,
-    run: tl.constexpr, early: tl.constexpr, known: tl.constexpr,
+    run: tl.constexpr, straight: tl.constexpr, early: tl.constexpr, known: tl.constexpr,
 ):  # fmt: skip
     """One program writes so many words of pixels of each channel of a cell, `run` pixels at once."""
     b = tl.program_id(1)
@@ -202,6 +218,7 @@ def _kernel(  # type: ignore[no-untyped-def]
         blue = _anywhere(line + 2 * channel, x + j, last, there, kind)
 
     p: tl.constexpr = cell // merge
+    by: tl.constexpr = out.dtype.element_ty if straight else None
     out += spot.to(tl.int64) * (3 * times * cell * cell)
     for part in tl.static_range(unit // run):
         at = j + part * run
@@ -209,8 +226,8 @@ def _kernel(  # type: ignore[no-untyped-def]
         if out.dtype.element_ty == tl.uint8:
             _store(out, at, inside, red, green, blue, times, p * p)
         else:  # all is looked up before any of it is written, so that nothing waits for it twice
-            one, two = _coloured(colours, red, part, run), _coloured(colours + 256, green, part, run)
-            three, at = _coloured(colours + 512, blue, part, run), at[:, None] + tl.arange(0, run)[None]
+            one, two = _coloured(colours, red, 0, part, run, by), _coloured(colours, green, 1, part, run, by)
+            three, at = _coloured(colours, blue, 2, part, run, by), at[:, None] + tl.arange(0, run)[None]
             _store(out, at, inside[:, None], one, two, three, times, p * p)
 
 
@@ -272,12 +289,14 @@ def _gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: Layout | 
     if out.numel():
         *chosen, sizes = cells
         sizes = sizes if sizes.stride(1) == 1 else sizes.contiguous()  # images of one size may share it
-        given = image, rest, *(part.contiguous() for part in chosen), sizes, sizes.stride(0), colours, out
+        given = image, rest, *(part.contiguous() for part in chosen), sizes, sizes.stride(0)
         lies = _starts(height, width, len(levels)), height, width, image[0].numel(), rest.stride(0)
         with torch.cuda.device_of(image):
             if cells.boxes.is_floating_point() or cells.levels.is_floating_point():
                 room = triton.next_power_of_2(cell)
-                _between[many, batch, 3](*given, *lies, cell=cell, merge=merge, times=times, room=room, num_warps=4)
+                _between[many, batch, 3](
+                    *given, colours, out, *lies, cell=cell, merge=merge, times=times, room=room, num_warps=4
+                )
             else:
                 run = math.gcd(p, max(KINDS), 16 // out.element_size())  # as many as one may write at once
                 unit = run if out.dtype == torch.uint8 else math.gcd(cell, max(KINDS))
@@ -285,8 +304,9 @@ def _gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: Layout | 
                 pieces = triton.cdiv(cell * cell // unit, words)
                 warps = WARPS if batch * many * pieces <= CROWD else CROWDED
                 _kernel[many, batch, pieces](
-                    *given, *lies, cell=cell, merge=merge, times=times, kind=KINDS[unit], words=words, run=run,
-                    known=known, num_warps=max(1, min(warps, words // 32)), **mip.overlap(image.device),
+                    *given, colours if layout.line is None else layout.line, out, *lies, cell=cell, merge=merge,
+                    times=times, kind=KINDS[unit], words=words, run=run, straight=layout.line is not None, known=known,
+                    num_warps=max(1, min(warps, words // 32)), **mip.overlap(image.device),
                 )  # fmt: skip
     return out
 
