@@ -2,9 +2,11 @@
 
 python benchmarks/report.py --data FOLDER --device cuda --workers 12   # answers: results/report; report: docs/report
 python benchmarks/report.py --data FOLDER --limit 12 --part methods    # a small one, on a CPU
+python benchmarks/report.py --data FOLDER --device cuda --part costs   # what each way takes, alone: results/costs.jsonl
 
 Answers are appended; after a kill the same command goes on. docs/report gets report and plots, nothing of the data;
-results/report.jsonl.xz keeps the scores, from which another machine that has the data goes on.
+results/report.jsonl.xz keeps the scores, from which another machine that has the data goes on, results/costs.jsonl what
+ways take on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ import time
 from pathlib import Path
 
 from homunculus.allocators import list_allocators
+from homunculus.eval import costs, gazing
 from homunculus.eval.data import collect
-from homunculus.eval.gazing import measure
 from homunculus.eval.machine import machine
 from homunculus.eval.packed import pack, unpack
 from homunculus.eval.report import write
@@ -31,6 +33,7 @@ OTHERS = ("icdar2015", "daquar", "coco_vqa")
 TWELVE = ("uniform", "random", "grid", "pyramid", "logpolar", "dag", "foveated")
 TWELVE += ("pooling", "visionzip", "divprune", "cdpruner", "pyramid-pruning")
 MAIN = 273
+TIMED = 16  # questions, of the set with the largest pages
 
 
 def ablations() -> list[Way]:
@@ -49,36 +52,30 @@ def batches(args: argparse.Namespace, part: str) -> list[Batch]:
         ways = ways_of(TWELVE, ["query"], [MAIN])
         return plan([*documents, *others], ways, (), args.batch)
     every = ways_of([*list_allocators(), *list_peers()], ["query"], BUDGETS)
-    bound = [Way.of("uniform/query/1536")]
     looks = [
         Way.of(f"{name}/{MAIN}") for name in ("foveated/query", "grid/query", "uniform/query", "visionzip", "cdpruner")
     ]
     return [
-        *plan(documents, [*every, *bound, *ablations()], looks, args.batch),
-        *plan(others, [*every, *bound, *ablations()], (), args.batch),
+        *plan(documents, [*every, *bounds(), *ablations()], looks, args.batch),
+        *plan(others, [*every, *bounds(), *ablations()], (), args.batch),
     ]
 
 
-def main(words: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder of the sets")
-    parser.add_argument(
-        "--part", choices=("all", "methods"), default="all", help="methods: twelve of them at 273 tokens"
-    )
-    parser.add_argument("--limit", type=int, help="questions a set")
-    parser.add_argument("--others", type=int, default=400, help="questions of sets that are no documents")
-    parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--weights", default="")
-    parser.add_argument("--exact", action="store_true", help="float32 on a GPU too")
-    parser.add_argument("--no-gaze", action="store_true", help="do not measure it; results/gaze.json is used if there")
-    parser.add_argument("--as-it-is", action="store_true", help="ask nothing more; report what there is")
-    parser.add_argument("--results", type=Path, default=ROOT / "results" / "report")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "report")
-    parser.add_argument("--kept", type=Path, help="file of scores: results/report.jsonl.xz for the whole report")
-    args = parser.parse_args(words)
-    who = Who(weights=args.weights, device=args.device, exact=args.exact)
+def measure_costs(args: argparse.Namespace, who: Who) -> None:
+    """Time all ways, the main budget first."""
+    items = collect([str(args.data)], limit=TIMED, only=DOCUMENTS[:1])
+    budgets = sorted(BUDGETS, key=lambda budget: budget != MAIN)
+    ways = ways_of([*list_allocators(), *list_peers()], ["query"], budgets)
+    costs.measure(who.asker(), items, [*ways, *bounds(), *ablations()], ROOT / "results", machine(args.device))
+
+
+def bounds() -> list[Way]:
+    """As many tokens as a page has, or as peers choose from."""
+    return [Way.of("uniform/query/1536")]
+
+
+def make_report(args: argparse.Namespace, who: Who) -> None:
+    """Ask what is missing, and write the report of all that there is."""
     about = {"data": [str(args.data)], "split": "val", "machine": machine(args.device)}
     begun = time.monotonic()
     kept = args.kept or (ROOT / "results" / "report.jsonl.xz" if args.part == "all" and not args.limit else None)
@@ -94,14 +91,44 @@ def main(words: list[str] | None = None) -> None:
         pack(args.results, kept)
     gaze = ROOT / "results" / "gaze.json"
     if not args.no_gaze and not gaze.is_file():
-        shutil.copy(measure(args.data, args.results), gaze)
-    if gaze.is_file():
-        shutil.copy(gaze, args.results / gaze.name)
+        shutil.copy(gazing.measure(args.data, args.results), gaze)
+    for path in (gaze, *([ROOT / "results" / costs.COSTS] if kept else ())):
+        if path.is_file():
+            shutil.copy(path, args.results / path.name)
     report = write(args.results, "The first report", data=args.data)
     args.out.mkdir(parents=True, exist_ok=True)
     for path in (report, *sorted(args.results.glob("*.png")), args.results / "summary.json"):
         shutil.copy(path, args.out / path.name)
     print(f"wrote {args.out / 'report.md'}")
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the sets")
+    parser.add_argument(
+        "--part",
+        choices=("all", "methods", "costs"),
+        default="all",
+        help="methods: twelve of them at 273 tokens; costs: what each takes, alone on the machine",
+    )
+    parser.add_argument("--limit", type=int, help="questions a set")
+    parser.add_argument("--others", type=int, default=400, help="questions of sets that are no documents")
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--weights", default="")
+    parser.add_argument("--exact", action="store_true", help="float32 on a GPU too")
+    parser.add_argument("--no-gaze", action="store_true", help="do not measure it; results/gaze.json is used if there")
+    parser.add_argument("--as-it-is", action="store_true", help="ask nothing more; report what there is")
+    parser.add_argument("--results", type=Path, default=ROOT / "results" / "report")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "report")
+    parser.add_argument("--kept", type=Path, help="file of scores: results/report.jsonl.xz for the whole report")
+    args = parser.parse_args(words)
+    who = Who(weights=args.weights, device=args.device, exact=args.exact)
+    if args.part == "costs":
+        measure_costs(args, who)
+    else:
+        make_report(args, who)
 
 
 if __name__ == "__main__":

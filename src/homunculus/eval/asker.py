@@ -53,6 +53,10 @@ class Asker(Protocol):
         """Rows of results for each way; pages are taken in once for all of them."""
         ...
 
+    def first_token(self, asks: Sequence[Ask], way: Way) -> float:
+        """Milliseconds a question until its answer begins."""
+        ...
+
 
 def row_of(ask: Ask, way: Way, said: Said, ms: float) -> Row:
     """A line of results.jsonl."""
@@ -77,8 +81,12 @@ class Pages:
         if name not in self.scenes:
             pixels = load(item.image).to(self.device)
             self.scenes[name] = Eye(scout=False).scene(pixels)
-            _ = self.scenes[name].levels
+        _ = self.scenes[name].levels
         return self.scenes[name]
+
+    def renew(self) -> None:
+        """Forget what is known of the images, but not the images."""
+        self.scenes = {name: Scene(scene.pixels, scene.tree) for name, scene in self.scenes.items()}
 
     def keep(self, asks: Sequence[Ask]) -> None:
         """Forget all images but those of these questions."""
@@ -98,38 +106,55 @@ class ReaderAsker:
     @torch.no_grad()
     def answers(self, asks: Sequence[Ask], ways: Sequence[Way]) -> Iterator[tuple[Way, list[Row]]]:
         """Rows for each way. What is the same for all ways (pyramid, scout) is done before the clock runs."""
+        self._take_in(asks)
+        for way in ways:
+            mine = [ask for ask in asks if way.relevance != ORACLE or ask.looked.boxes]
+            if mine:
+                said, ms = self._timed(mine, way, self.most)
+                yield way, [row_of(ask, way, each, ms) for ask, each in zip(mine, said, strict=True)]
+            else:
+                yield way, []
+
+    @torch.no_grad()
+    def first_token(self, asks: Sequence[Ask], way: Way) -> float:
+        """Milliseconds a question, all at once, about pages of which no way has found out anything yet."""
+        self.pages.renew()
+        self._take_in(asks)
+        return self._timed(asks, way, 1)[1]
+
+    def _take_in(self, asks: Sequence[Ask]) -> None:
+        """What is the same for all ways: pyramids, and what the scout finds."""
         self.pages.keep(asks)
-        self.bases.keep(list(self.pages.scenes.values()))
         with steady():
             for _, group in groupby(asks, key=lambda ask: ask.item.image):  # those about a page stand together
                 about = list(group)
                 scene = self.pages.of(about[0].item)
                 self.reader.scout.found(self.reader.scout.page(scene), [ask.looked.question for ask in about])
                 self.reader.places(scene, [ask.item.question for ask in about])
-        for way in ways:
-            mine = [ask for ask in asks if way.relevance != ORACLE or ask.looked.boxes]
-            if mine:
-                begun = time.perf_counter()
-                with steady():
-                    said = self._peer(mine, way) if way.is_peer else self._said(mine, way)
-                ms = (time.perf_counter() - begun) * 1e3 / len(mine)
-                yield way, [row_of(ask, way, each, ms) for ask, each in zip(mine, said, strict=True)]
-            else:
-                yield way, []
+        self.bases.keep(list(self.pages.scenes.values()))
 
-    def _said(self, asks: Sequence[Ask], way: Way) -> list[Said]:
+    def _timed(self, asks: Sequence[Ask], way: Way, most: int) -> tuple[list[Said], float]:
+        """Answers of up to so many tokens, and milliseconds a question."""
+        if self.reader.device.type == "cuda":
+            torch.cuda.synchronize()
+        begun = time.perf_counter()
+        with steady():
+            said = self._peer(asks, way, most) if way.is_peer else self._said(asks, way, most)
+        return said, (time.perf_counter() - begun) * 1e3 / len(asks)
+
+    def _said(self, asks: Sequence[Ask], way: Way, most: int) -> list[Said]:
         glances: list[Glance] = []
         for _, group in groupby(asks, key=lambda ask: ask.item.image):
             about = list(group)
             found = looked(self.pages.of(about[0].item), about, way, self.reader.scout)
             glances += [replace(glance, question=ask.item.question) for ask, glance in zip(about, found, strict=True)]
-        *_, answers = self.reader.reply(glances, most=self.most)
+        *_, answers = self.reader.reply(glances, most=most)
         return [told(answer, glance) for answer, glance in zip(answers, glances, strict=True)]
 
-    def _peer(self, asks: Sequence[Ask], way: Way) -> list[Said]:
+    def _peer(self, asks: Sequence[Ask], way: Way, most: int) -> list[Said]:
         scenes = [self.pages.of(ask.item) for ask in asks]
         questions, looking = [ask.item.question for ask in asks], [ask.looked.question for ask in asks]
-        glances, answers, tokens = self.bases.answers(way.rule, way.budget, scenes, questions, looking, self.most)
+        glances, answers, tokens = self.bases.answers(way.rule, way.budget, scenes, questions, looking, most)
         return [
             told(answer, glance)._replace(tokens=count)
             for answer, glance, count in zip(answers, glances, tokens, strict=True)
@@ -187,22 +212,26 @@ class VLMAsker:
     def answers(self, asks: Sequence[Ask], ways: Sequence[Way]) -> Iterator[tuple[Way, list[Row]]]:
         """Rows for each way, one question after the other."""
         for way in ways:
-            rows = []
-            for ask in asks:
-                begun = time.perf_counter()
-                said = self._said(ask, way)
-                rows.append(row_of(ask, way, said, (time.perf_counter() - begun) * 1e3))
-            yield way, rows
+            yield way, [row_of(ask, way, *self._timed(ask, way, self.most)) for ask in asks]
 
-    def _said(self, ask: Ask, way: Way) -> Said:
+    def first_token(self, asks: Sequence[Ask], way: Way) -> float:
+        """Milliseconds a question, one after the other."""
+        return sum(self._timed(ask, way, 1)[1] for ask in asks) / len(asks)
+
+    def _timed(self, ask: Ask, way: Way, most: int) -> tuple[Said, float]:
+        begun = time.perf_counter()
+        said = self._said(ask, way, most)
+        return said, (time.perf_counter() - begun) * 1e3
+
+    def _said(self, ask: Ask, way: Way, most: int) -> Said:
         from homunculus.peers.vlms import ask as ask_peer
 
         if way.is_peer:
-            reply, count = ask_peer(self.vlm, ask.item.image, ask.item.question, way.rule, way.budget, self.most)
+            reply, count = ask_peer(self.vlm, ask.item.image, ask.item.question, way.rule, way.budget, most)
             return Said(reply.text, reply.probability, count, 1.0, None)
         options = {key: value for key, value in way.options.items() if key != "off"}
         how = {"allocator": way.rule, "relevance": way.relevance, "budget": way.budget, "where": self.where}
-        reply = self.vlm.ask(ask.item.image, [ask.item.question], most=self.most, **how, **options)[0]
+        reply = self.vlm.ask(ask.item.image, [ask.item.question], most=most, **how, **options)[0]
         selection = reply.glance.selection if reply.glance else None
         count = float(selection.mask.sum()) if selection else float(way.budget)
         return Said(reply.text, reply.probability, count, float(selection.coverage()[0]) if selection else 1.0, None)

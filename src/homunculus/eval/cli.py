@@ -39,6 +39,7 @@ def evaluate(
     batch: Annotated[int, typer.Option(min=1, help="Questions answered together.")] = 16,
     workers: Annotated[int, typer.Option(min=1, help="Processes, each with its own model.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="On a Ray cluster, with --workers workers.")] = False,
+    time: Annotated[int, typer.Option(min=0, help="Questions a set by which ways are timed, one after the other.")] = 0,
     gaze: Annotated[str, typer.Option(help="Folder of gaze sets, to compare with where people look.")] = "",
 ) -> None:
     """Answer sets of questions by many methods and budgets, and write a report with a verdict.
@@ -48,8 +49,8 @@ def evaluate(
     Answers are appended to results.jsonl as they come; after a kill the same command goes on where it was. The report
     is written from that file alone: homunculus report FOLDER writes it again.
     """
+    from homunculus.eval import costs, gazing
     from homunculus.eval.data import collect
-    from homunculus.eval.gazing import measure
     from homunculus.eval.machine import machine
     from homunculus.eval.report import write
     from homunculus.eval.runner import Who, plan, run
@@ -70,8 +71,11 @@ def evaluate(
     about |= {"split": split, "machine": machine(device)}
     batches = plan(items, every, list(dict.fromkeys(map(Way.of, listed(regions)))), batch)
     run(batches, who, out_, workers, ray, err, about)
+    if time:
+        some = collect(data, split, time, listed(sets))
+        costs.measure(who.asker(), some, every, out_, about["machine"])
     if gaze:
-        measure(Path(gaze), out_)
+        gazing.measure(Path(gaze), out_)
     out.print(f"wrote {escape(str(write(out_)))}")
 
 

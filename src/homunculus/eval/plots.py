@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,18 +24,20 @@ LEVELS = ("#d1495b", "#edae49", "#66a182", "#2e78a7", "#6c567b", "#999999", "#bb
 
 def pareto(table: Table, methods: Sequence[str], path: Path) -> None:
     """Score against mean number of tokens, a panel a set; the best at each number stand on the line."""
-    _panels(table, methods, path, "tokens", "tokens", log=True)
+    _panels(table, methods, path, "tokens", partial(table.middle, "tokens"))
 
 
 def costs(table: Table, methods: Sequence[str], path: Path) -> None:
     """Score against milliseconds a question."""
-    _panels(table, methods, path, "ms", "milliseconds a question", log=True)
+    _panels(table, methods, path, "milliseconds a question", table.ms)
 
 
-def _panels(table: Table, methods: Sequence[str], path: Path, name: str, label: str, log: bool) -> None:
+def _panels(
+    table: Table, methods: Sequence[str], path: Path, label: str, cost: Callable[[str, int, list[str]], float | None]
+) -> None:
     from matplotlib.figure import Figure
 
-    sets = table.sets
+    sets = [name for name in table.sets if any(cost(m, b, [name]) for m in methods for b in table.budgets)]
     columns = min(4, len(sets))
     rows = -(-len(sets) // columns)
     figure = Figure(figsize=(WIDE * columns, 3.4 * rows + 0.8), layout="constrained")
@@ -45,7 +48,7 @@ def _panels(table: Table, methods: Sequence[str], path: Path, name: str, label: 
         for n, method in enumerate(methods):
             points = []
             for budget in table.budgets:
-                score, where = table.score(dataset, method, budget), table.middle(name, method, budget, [dataset])
+                score, where = table.score(dataset, method, budget), cost(method, budget, [dataset])
                 if score and where is not None:
                     points.append((where, score["value"]))
             if points:
@@ -61,11 +64,10 @@ def _panels(table: Table, methods: Sequence[str], path: Path, name: str, label: 
         best = _best(front)
         axes.plot(*zip(*best, strict=True), color="black", linewidth=3, alpha=0.15, zorder=0) if best else None
         axes.set(title=dataset, xlabel=label, ylabel=metric_of(dataset))
-        if log:
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter("{x:g}")
-            axes.xaxis.set_minor_formatter("{x:g}")
-            axes.tick_params(axis="x", which="both", labelsize=7)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("{x:g}")
+        axes.tick_params(axis="x", which="both", labelsize=7)
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=6, fontsize=7)
     with replacing(path) as unfinished:
         figure.savefig(unfinished, format="png", dpi=90)

@@ -11,6 +11,8 @@ from homunculus.allocators.wording import Wording
 from homunculus.errors import ImageError, InputError
 from homunculus.eval import plots
 from homunculus.eval.asker import Ask, Row, looked
+from homunculus.eval.costs import COSTS, medians
+from homunculus.eval.costs import told as about_costs
 from homunculus.eval.data import Item, collect
 from homunculus.eval.hypotheses import weighed
 from homunculus.eval.metrics import metric_of
@@ -30,7 +32,7 @@ def write(folder: Path, title: str = "Results", pictures: bool = True, data: Pat
 
     `data` is where the sets are now, if not where they were.
     """
-    table = Table(read(folder / "results.jsonl"))
+    table = Table(read(folder / "results.jsonl"), costs=medians(folder / COSTS))
     if not table.cells:
         raise InputError(f"{folder} has no results yet: there is nothing to report")
     about = json.loads((folder / "run.json").read_text()) if (folder / "run.json").is_file() else {}
@@ -245,14 +247,21 @@ def _costs(folder: Path, table: Table) -> str:
     lines = []
     for method in _plain(table):
         for budget in table.budgets:
-            ms = table.middle("ms", method, budget)
+            ms = table.ms(method, budget)
             if ms is not None:
                 tokens, scores = table.middle("tokens", method, budget), table.mean(table.sets, method, budget)
                 each = f"{1000 * scores / tokens:.2f}" if scores is not None and tokens else ""
-                lines.append([method, str(budget), f"{tokens:.0f}", f"{ms:.0f}", each])
+                lines.append([method, str(budget), f"{tokens:.0f}", f"{ms:.1f}", each])
+    what = (
+        f"Median milliseconds a question until its answer begins, measured in one process with the machine to itself, "
+        f"{about_costs(folder / COSTS)}: choosing, encoding, reading notes and the first pass of the language model"
+        if table.costs
+        else "Median milliseconds a question, as this run was answered, in batches and perhaps by several processes: "
+        "choosing, encoding and the language model"
+    )
     text = (
-        "Median milliseconds a question, in the batches of this run: choosing, encoding and the language model; "
-        "pyramid and scout, the same for all, are not in it. Score per token is the mean over all sets, per thousand."
+        f"{what}. Pyramid and scout, the same for all, are not in it. Score per token is the mean over all sets, per "
+        "thousand."
     )
     head = ["method", "budget", "tokens", "ms", "score per 1,000 tokens"]
     return f"## Costs\n\n{text}\n\n![Score against time, a panel a set](costs.png)\n\n" + grid(head, lines)

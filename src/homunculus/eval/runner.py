@@ -128,16 +128,24 @@ def _lines(path: Path) -> list[str]:
         return list(file)
 
 
-def read(path: Path) -> list[Row]:
-    """The rows of a file of results, each once; a line that was cut off is left out."""
-    rows: dict[Key, Row] = {}
+def parsed(path: Path) -> list[Row]:
+    """The lines of a file of them, if there is one; a line that was cut off is left out."""
+    rows = []
     for line in _lines(path):
         try:
             row = json.loads(line)
         except json.JSONDecodeError:
             continue
         if isinstance(row, dict) and line.endswith("\n"):
-            rows.setdefault(key_in(row), row)
+            rows.append(row)
+    return rows
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a file of results, each once."""
+    rows: dict[Key, Row] = {}
+    for row in parsed(path):
+        rows.setdefault(key_in(row), row)
     return list(rows.values())
 
 

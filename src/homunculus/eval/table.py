@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
@@ -33,10 +33,14 @@ def method_of(row: Row) -> str:
 
 @dataclass(eq=False)
 class Table:
-    """Rows of results of one model, told apart by set, method and budget; `region` is that of all its rows."""
+    """Rows of results of one model, told apart by set, method and budget; `region` is that of all its rows.
+
+    `costs` are milliseconds a question of sets, methods and budgets that were measured alone.
+    """
 
     rows: Sequence[Row]
     region: str = ""
+    costs: Mapping[tuple[str, str, int], float] = field(default_factory=dict)
     cells: dict[tuple[str, str, int], dict[str, Row]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,13 +120,21 @@ class Table:
         found = [row[name] for dataset in wanted for row in self.of(dataset, method, budget).values() if name in row]
         return float(median(found)) if found else None
 
+    def ms(self, method: str, budget: int, sets: Iterable[str] | None = None) -> float | None:
+        """Milliseconds a question: as measured alone, if anything was, else the median of the rows."""
+        if not self.costs:
+            return self.middle("ms", method, budget, sets)
+        wanted = self.sets if sets is None else list(sets)
+        found = [self.costs[key] for dataset in wanted if (key := (dataset, method, budget)) in self.costs]
+        return float(np.mean(found)) if found else None
+
     def of_kind(self, kind: str) -> list[str]:
         """The sets of a kind."""
         return [dataset for dataset in self.sets if kind_of(dataset) == kind]
 
     def where(self, keep: Callable[[Row], bool]) -> Table:
         """The table of some of its rows."""
-        return Table([row for row in self.rows if keep(row)], self.region)
+        return Table([row for row in self.rows if keep(row)], self.region, self.costs)
 
 
 def summary(table: Table) -> list[dict[str, Any]]:

@@ -48,8 +48,8 @@ def _gain(table: Table, sets: Sequence[str], method: str, other: str, budget: in
 
 def _faster(table: Table, method: str, other: str, budget: int) -> float:
     """How many times as fast, on the sets that both were asked."""
-    sets = [dataset for dataset in table.sets if all(table.of(dataset, each, budget) for each in (method, other))]
-    mine, theirs = table.middle("ms", method, budget, sets), table.middle("ms", other, budget, sets)
+    sets = [dataset for dataset in table.sets if all(table.ms(each, budget, [dataset]) for each in (method, other))]
+    mine, theirs = table.ms(method, budget, sets), table.ms(other, budget, sets)
     return round(theirs / mine, DIGITS) if mine and theirs else 0.0
 
 
