@@ -32,6 +32,7 @@ from homunculus.files import replacing
 ROOT = Path(__file__).parents[1]
 BATCH, SIDE, LEVELS, TOKENS = 8, 2048, 7, 273
 PARTS = ("mip", "gather", "cut", "graph", "sizes", "texture")
+TOGETHER = 4  # calls of a graph: results of more of them than the cache holds go back to memory meanwhile
 MEAN, DEVIATION = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
 
 
@@ -55,8 +56,9 @@ def captured(call: Callable[[], object], together: int = 1) -> Callable[[], obje
     return lambda: (graph.replay(), kept)
 
 
-def timed(call: Callable[[], object], runs: int = 15, together: int = 4, graph: bool = True) -> dict:
-    """Median milliseconds of a call."""
+def timed(call: Callable[[], object], runs: int = 15, together: int = 0, graph: bool = True) -> dict:
+    """Median milliseconds of a call, `together` with others or as many as was said."""
+    together = together or TOGETHER
     whole = captured(call, together) if graph else None
     again = whole or (lambda: [call() for _ in range(together)])
     for _ in range(3):
@@ -295,9 +297,11 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=lambda t: t.split(","), default=list(PARTS))
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--calls", type=int, default=TOGETHER, help="that are timed together, one after the other")
     args = parser.parse_args(words)
+    globals()["TOGETHER"] = args.calls
     speed = copy_speed()
-    found: dict[str, object] = {"machine": machine("cuda"), "copy GB/s": speed / 1e9}
+    found: dict[str, object] = {"machine": machine("cuda"), "copy GB/s": speed / 1e9, "calls": args.calls}
     print(f"copy: {speed / 1e9:.0f} GB/s")
     parts = {"mip": lambda: mip_part(speed), "gather": gather_part, "cut": cut_part, "graph": graph_part}
     parts |= {"sizes": size_part, "texture": texture_part}

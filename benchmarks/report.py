@@ -2,11 +2,11 @@
 
 python benchmarks/report.py --data FOLDER --device cuda --workers 12   # answers: results/report; report: docs/report
 python benchmarks/report.py --data FOLDER --limit 12 --part methods    # a small one, on a CPU
-python benchmarks/report.py --data FOLDER --device cuda --part costs   # what each way takes, alone: results/costs.jsonl
+python benchmarks/report.py --data FOLDER --device cuda --part costs   # what each way takes: results/costs_cuda.jsonl
 
 Answers are appended; after a kill the same command goes on. docs/report gets report and plots, nothing of the data;
-results/report.jsonl.xz keeps the scores, from which another machine that has the data goes on, results/costs.jsonl what
-ways take on a machine that does nothing else.
+results/report.jsonl.xz keeps the scores, from which another machine that has the data goes on; results/costs_*.jsonl
+what ways take on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OTHERS = ("icdar2015", "daquar", "coco_vqa")
 TWELVE = ("uniform", "random", "grid", "pyramid", "logpolar", "dag", "foveated")
 TWELVE += ("pooling", "visionzip", "divprune", "cdpruner", "pyramid-pruning")
 MAIN = 273
-TIMED = 16  # questions, of the set with the largest pages
+TIMED = {"cuda": 16, "cpu": 4}  # questions at once when costs are measured
 
 
 def ablations() -> list[Way]:
@@ -62,11 +62,17 @@ def batches(args: argparse.Namespace, part: str) -> list[Batch]:
 
 
 def measure_costs(args: argparse.Namespace, who: Who) -> None:
-    """Time all ways, the main budget first."""
-    items = collect([str(args.data)], limit=TIMED, only=DOCUMENTS[:1])
-    budgets = sorted(BUDGETS, key=lambda budget: budget != MAIN)
-    ways = ways_of([*list_allocators(), *list_peers()], ["query"], budgets)
-    costs.measure(who.asker(), items, [*ways, *bounds(), *ablations()], ROOT / "results", machine(args.device))
+    """Time all ways, on the set with the largest pages."""
+    items = collect([str(args.data)], limit=args.limit or TIMED[args.device], only=DOCUMENTS[:1])
+    ways = ways_of([*list_allocators(), *list_peers()], ["query"], (MAIN, BUDGETS[0]))
+    path = costs_of(args.device)
+    costs.measure(who.asker(), items, [*ways, *bounds(), *ablations()], path, machine(args.device))
+    print(f"wrote {path}")
+
+
+def costs_of(device: str) -> Path:
+    """What was measured on such a device."""
+    return ROOT / "results" / f"costs_{device}.jsonl"
 
 
 def bounds() -> list[Way]:
@@ -92,9 +98,11 @@ def make_report(args: argparse.Namespace, who: Who) -> None:
     gaze = ROOT / "results" / "gaze.json"
     if not args.no_gaze and not gaze.is_file():
         shutil.copy(gazing.measure(args.data, args.results), gaze)
-    for path in (gaze, *([ROOT / "results" / costs.COSTS] if kept else ())):
-        if path.is_file():
-            shutil.copy(path, args.results / path.name)
+    if gaze.is_file():
+        shutil.copy(gaze, args.results / gaze.name)
+    measured = [path for path in map(costs_of, TIMED) if path.is_file()]  # a GPU's first
+    if kept and measured:
+        shutil.copy(measured[0], args.results / costs.COSTS)
     report = write(args.results, "The first report", data=args.data)
     args.out.mkdir(parents=True, exist_ok=True)
     for path in (report, *sorted(args.results.glob("*.png")), args.results / "summary.json"):

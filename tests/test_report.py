@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import re
 import time
 from pathlib import Path
 
@@ -148,6 +149,45 @@ def test_expectations_are_confirmed_refuted_or_open():
     assert told(off, "documents: a fixation", each=40) == "confirmed"
     assert told(off | {"foveated:off=2/query": 0.3}, "documents: a fixation") == "refuted"
     assert status(None) == "open"
+    few = {"value": 0.02, "low": 0.01, "high": 0.03, "p": 0.12}  # an interval over few pages that differ
+    assert status(few) == "open" and status(few | {"p": 0.01}) == "confirmed" and status(few, -0.02) == "confirmed"
+    assert status({"value": -0.02, "low": -0.03, "high": -0.01, "p": 0.01}) == "refuted"
+
+
+def test_how_far_pruning_goes_is_told_for_each_set():
+    """273 of 1,536 tokens are less than a fifth; of 832 tokens 150 are the most that is."""
+    rows = rows_of({"uniform/query": 0.5}, budget=1536, each=40)
+    rows = [row | {"tokens": 832 if row["dataset"] == "coco_vqa" else 1536} for row in rows]
+    for budget, chance in ((64, 0.1), (150, 0.2), (273, 0.5)):
+        rows += rows_of({"foveated/query": chance}, budget=budget, each=40)
+    told = {each.rule.split(":")[0]: each for each in weighed(Table(rows)) if "of all tokens can go" in each.rule}
+    assert told["docvqa"].verdict == "confirmed" and told["docvqa"].figures.startswith("273 of 1536 tokens")
+    assert told["coco_vqa"].verdict == "refuted" and told["coco_vqa"].figures.startswith("150 of 832 tokens")
+
+
+def test_speed_is_that_of_costs_where_they_were_measured():
+    rows = exactly({"pyramid/query": -1}, ["docvqa", "sroie"], ms=5.0)  # twice as fast, when others ran beside
+    costs = {("docvqa", "pyramid/query", 273): 8.0, ("docvqa", "grid/query", 273): 8.0}
+    tier = next(each for each in decided(Table(rows, costs=costs)) if "Tier 1" in each.rule)
+    assert tier.verdict == "failed" and tier.figures.endswith("1.00x as fast")
+    assert found(verdicts(rows), "Tier 1") == "passed"
+    table = Table(rows, costs=costs)
+    assert table.ms("pyramid/query", 273) == 8.0 and table.ms("pyramid/query", 273, ["sroie"]) is None
+    assert table.where(lambda row: row["dataset"] == "docvqa").ms("grid/query", 273) == 8.0
+
+
+def test_a_report_says_how_costs_were_measured(tmp_path):
+    (tmp_path / "results.jsonl").write_text("".join(map(dumped, rows_of(BASE | {"foveated/query": 0.5}))))
+    assert "as this run was answered" in write(tmp_path).read_text()
+    lines = [{"dataset": "docvqa", "method": "grid/query", "budget": 273, "n": 4, "device": "a machine", "ms": ms}
+             for ms in (12.0, 99.0, 12.5)]  # fmt: skip
+    (tmp_path / "costs.jsonl").write_text("".join(map(dumped, lines)))
+    text = write(tmp_path).read_text()
+    assert "4 questions of docvqa at once, on a machine" in text and "| grid/query | 273 | 273 | 12.5 |" in text
+    assert "| foveated/query | 273 | 273 |" not in text  # it was not timed
+    assert "weights included" not in text
+    (tmp_path / "costs.jsonl").write_text("".join(dumped(line | {"MB": 1234}) for line in lines))
+    assert re.search(r"\| grid/query \| 273 \| 273 \| 12.5 \| [\d.]+ \| 1,234 \|", write(tmp_path).read_text())
 
 
 def test_figures_are_those_of_the_rows():
@@ -202,6 +242,29 @@ def test_a_report_of_many_rows_is_written_in_seconds(tmp_path):
     (tmp_path / "results.jsonl").write_text("".join(map(dumped, further)))
     with pytest.raises(InputError, match="no results"):
         write(tmp_path)
+
+
+def test_the_report_of_this_repository_has_the_figures_of_the_scores_that_are_kept():
+    """Every score of docs/report, from results/report.jsonl.xz by plain means."""
+    root = Path(__file__).parents[1]
+    with lzma.open(root / "results" / "report.jsonl.xz", "rt", encoding="utf-8") as file:
+        _, *groups = map(json.loads, file)
+    scores = {
+        (each["dataset"], each["allocator"], each["relevance"], each["budget"]): each["score"]
+        for each in groups
+        if not each["region"]
+    }
+    told = json.loads((root / "docs" / "report" / "summary.json").read_text())["rows"]
+    report = (root / "docs" / "report" / "report.md").read_text()
+    assert len(told) == len(scores) > 700 and f"{sum(len(each['score']) for each in groups):,} answers" in report
+    tables = {part.split("\n")[0]: part.replace("*", "") for part in report.split("### ")[1:]}
+    for entry in told:
+        mine = scores[entry["dataset"], entry["allocator"], entry["relevance"], entry["budget"]]
+        assert entry["n"] == len(mine) and entry["score"] == pytest.approx(np.mean(mine), abs=1e-6)
+        if ":" not in entry["allocator"] and entry["relevance"] != "oracle":
+            name = f"{entry['allocator']}/{entry['relevance']}".removesuffix("/")
+            line = next(line for line in tables[entry["dataset"]].splitlines() if line.startswith(f"| {name} | "))
+            assert f" {entry['score']:.3f} (" in line
 
 
 def test_uniform_leads_every_table():

@@ -73,7 +73,7 @@ def evaluate(
     run(batches, who, out_, workers, ray, err, about)
     if time:
         some = collect(data, split, time, listed(sets))
-        costs.measure(who.asker(), some, every, out_, about["machine"])
+        costs.measure(who.asker(), some, every, out_ / costs.COSTS, about["machine"])
     if gaze:
         gazing.measure(Path(gaze), out_)
     out.print(f"wrote {escape(str(write(out_)))}")

@@ -1,4 +1,4 @@
-"""What a way costs: the time until an answer begins, with the machine to itself and all ways in turn.
+"""What a way costs: the time until an answer begins, in one process that has the machine to itself.
 
 Answers of a sweep are timed too, but its processes share the machine, and how long an answer is decides how long it
 takes. Here nothing runs beside, and nothing that a way finds out about a page is there before it.
@@ -13,49 +13,65 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import torch
 from rich.console import Console
 from rich.progress import track
 
+from homunculus.errors import InputError
 from homunculus.eval.asker import Ask, Asker
 from homunculus.eval.data import Item
 from homunculus.eval.runner import dumped, parsed
 from homunculus.eval.ways import ORACLE, Way
 
 COSTS = "costs.jsonl"
-ROUNDS = 3  # that count; one more before them warms up
+ROUNDS = 3  # of a way
+WARM = 2  # before them on a GPU: what comes in the same shape again is captured, and runs differently from then on
 
 Key = tuple[str, str, int]
 
 
-def measure(asker: Asker, items: Sequence[Item], ways: Sequence[Way], folder: Path, machine: dict[str, Any]) -> Path:
-    """Append to costs.jsonl what is missing: a line for each set, way and round."""
-    path = folder / COSTS
+def measure(asker: Asker, items: Sequence[Item], ways: Sequence[Way], path: Path, machine: dict[str, Any]) -> Path:
+    """Append what is missing: lines for each set and way, one a round. Ways for tests of a method are left out."""
+    known = parsed(path)
+    device = str(machine["processor"] if machine["device"] == "cpu" else machine["device"])
+    others = {row["device"] for row in known} - {device}
+    if others:
+        raise InputError(f"{path} holds times of {others.pop()}, not of {device}; move it away first")
+    there = Counter(key_of(row) for row in known)
     by_set = [(name, [Ask(item, item) for item in some]) for name, some in groupby(items, key=lambda i: i.dataset)]
     plain = [way for way in ways if way.relevance != ORACLE and ":" not in way.method]
-    there = Counter((row["dataset"], row["method"], row["budget"]) for row in parsed(path))
-    turns = [
-        (turn, name, asks, way)
-        for name, asks in by_set
-        for turn in range(-1, ROUNDS)
-        for way in plain
-        if there[name, way.name, way.budget] < (ROUNDS if turn < 0 else turn + 1)
-    ]
+    todo = [(name, asks, way) for name, asks in by_set for way in plain if there[name, way.name, way.budget] < ROUNDS]
     with path.open("a", encoding="utf-8") as file:
         file.truncate(path.read_bytes().rfind(b"\n") + 1)  # a line that a kill cut off
-        for turn, name, asks, way in track(turns, "costs", console=Console(stderr=True)):
-            row: dict[str, Any] = {"dataset": name, "method": way.name, "budget": way.budget, "n": len(asks)}
-            row |= {"ms": round(asker.first_token(asks, way), 3), "device": machine["device"]}
-            if turn >= 0:
-                file.write(dumped(row))
+        for name, asks, way in track(todo, "costs", console=Console(stderr=True)):
+            for _ in range(0 if machine["device"] == "cpu" else WARM):
+                asker.first_token(asks, way)
+            for _ in range(ROUNDS - there[name, way.name, way.budget]):
+                row = {"dataset": name, "method": way.name, "budget": way.budget, "n": len(asks), "device": device}
+                file.write(dumped(row | _round(asker, asks, way)))
                 file.flush()
     return path
 
 
-def medians(path: Path) -> dict[Key, float]:
-    """Milliseconds a question of each set, method and budget; nothing if nothing was measured."""
+def _round(asker: Asker, asks: Sequence[Ask], way: Way) -> dict[str, float]:
+    """Milliseconds a question, and on a GPU the most megabytes that were taken, weights included."""
+    if not torch.cuda.is_available():
+        return {"ms": round(asker.first_token(asks, way), 3)}
+    torch.cuda.reset_peak_memory_stats()
+    return {"ms": round(asker.first_token(asks, way), 3), "MB": torch.cuda.max_memory_allocated() >> 20}
+
+
+def key_of(row: dict[str, Any]) -> Key:
+    """What a line is about."""
+    return row["dataset"], row["method"], row["budget"]
+
+
+def medians(path: Path, name: str = "ms") -> dict[Key, float]:
+    """Milliseconds a question, or other costs, of each set, method and budget; nothing if nothing was measured."""
     found: dict[Key, list[float]] = defaultdict(list)
     for row in parsed(path):
-        found[row["dataset"], row["method"], row["budget"]].append(row["ms"])
+        if name in row:
+            found[key_of(row)].append(row[name])
     return {key: median(each) for key, each in found.items()}
 
 
@@ -63,5 +79,5 @@ def told(path: Path) -> str:
     """How it was measured, in words."""
     rows = parsed(path)
     counts = {row["dataset"]: row["n"] for row in rows}
-    asked = ", ".join(f"{n} questions of {name} at once" for name, n in counts.items())
+    asked = ", ".join(f"{n} question{'s' * (n > 1)} of {name} at once" for name, n in counts.items())
     return f"{asked}, on {' and '.join(dict.fromkeys(row['device'] for row in rows))}"

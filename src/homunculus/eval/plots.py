@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from homunculus.eye import Glance
 
 WIDE = 4.2  # inches of a panel
+LEGEND = 2.4  # panels that the names of all methods need below them
 SIDE = 420  # pixels of a look's longer side
 LEVELS = ("#d1495b", "#edae49", "#66a182", "#2e78a7", "#6c567b", "#999999", "#bbbbbb", "#dddddd")
 
@@ -36,11 +37,12 @@ def _panels(
     table: Table, methods: Sequence[str], path: Path, label: str, cost: Callable[[str, int, list[str]], float | None]
 ) -> None:
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
     sets = [name for name in table.sets if any(cost(m, b, [name]) for m in methods for b in table.budgets)]
     columns = min(4, len(sets))
     rows = -(-len(sets) // columns)
-    figure = Figure(figsize=(WIDE * columns, 3.4 * rows + 0.8), layout="constrained")
+    figure = Figure(figsize=(WIDE * max(columns, LEGEND), 3.4 * rows + 0.8), layout="constrained")
     handles: dict[str, Any] = {}
     for i, dataset in enumerate(sets):
         axes = figure.add_subplot(rows, columns, i + 1)
@@ -65,6 +67,7 @@ def _panels(
         axes.plot(*zip(*best, strict=True), color="black", linewidth=3, alpha=0.15, zorder=0) if best else None
         axes.set(title=dataset, xlabel=label, ylabel=metric_of(dataset))
         axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("{x:g}")
         axes.tick_params(axis="x", which="both", labelsize=7)

@@ -244,16 +244,19 @@ def _number(value: float | None) -> str:
 
 def _costs(folder: Path, table: Table) -> str:
     plots.costs(table, _plain(table), folder / "costs.png")
-    lines = []
+    lines, taken = [], medians(folder / COSTS, "MB")
     for method in _plain(table):
         for budget in table.budgets:
             ms = table.ms(method, budget)
             if ms is not None:
                 tokens, scores = table.middle("tokens", method, budget), table.mean(table.sets, method, budget)
                 each = f"{1000 * scores / tokens:.2f}" if scores is not None and tokens else ""
-                lines.append([method, str(budget), f"{tokens:.0f}", f"{ms:.1f}", each])
+                most = max((taken.get((name, method, budget), 0) for name in table.sets), default=0)
+                lines.append(
+                    [method, str(budget), f"{tokens:.0f}", f"{ms:.1f}", each, *([f"{most:,.0f}"] if taken else ())]
+                )
     what = (
-        f"Median milliseconds a question until its answer begins, measured in one process with the machine to itself, "
+        "Median milliseconds a question until its answer begins, measured in one process with the machine to itself, "
         f"{about_costs(folder / COSTS)}: choosing, encoding, reading notes and the first pass of the language model"
         if table.costs
         else "Median milliseconds a question, as this run was answered, in batches and perhaps by several processes: "
@@ -261,9 +264,9 @@ def _costs(folder: Path, table: Table) -> str:
     )
     text = (
         f"{what}. Pyramid and scout, the same for all, are not in it. Score per token is the mean over all sets, per "
-        "thousand."
+        "thousand." + " Memory is the most that was taken, weights included." * bool(taken)
     )
-    head = ["method", "budget", "tokens", "ms", "score per 1,000 tokens"]
+    head = ["method", "budget", "tokens", "ms", "score per 1,000 tokens", *(["MB"] if taken else ())]
     return f"## Costs\n\n{text}\n\n![Score against time, a panel a set](costs.png)\n\n" + grid(head, lines)
 
 
