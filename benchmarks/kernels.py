@@ -294,12 +294,13 @@ def apart(found: Tensor, expected: Tensor) -> dict:
 
 
 def main(words: list[str] | None = None) -> None:
+    global TOGETHER
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=lambda t: t.split(","), default=list(PARTS))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--calls", type=int, default=TOGETHER, help="that are timed together, one after the other")
     args = parser.parse_args(words)
-    globals()["TOGETHER"] = args.calls
+    TOGETHER = args.calls
     speed = copy_speed()
     found: dict[str, object] = {"machine": machine("cuda"), "copy GB/s": speed / 1e9, "calls": args.calls}
     print(f"copy: {speed / 1e9:.0f} GB/s")
