@@ -32,7 +32,7 @@ from homunculus.files import replacing
 ROOT = Path(__file__).parents[1]
 BATCH, SIDE, LEVELS, TOKENS = 8, 2048, 7, 273
 PARTS = ("mip", "gather", "cut", "graph", "sizes", "texture")
-TOGETHER = 4  # calls of a graph: results of more of them than the cache holds go back to memory meanwhile
+TOGETHER = 4  # calls of a graph, unless told
 MEAN, DEVIATION = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
 
 
@@ -56,8 +56,8 @@ def captured(call: Callable[[], object], together: int = 1) -> Callable[[], obje
     return lambda: (graph.replay(), kept)
 
 
-def timed(call: Callable[[], object], runs: int = 15, together: int = 0, graph: bool = True) -> dict:
-    """Median milliseconds of a call, `together` with others or as many as was said."""
+def timed(call: Callable[[], object], runs: int = 15, together: int | None = None, graph: bool = True) -> dict:
+    """Median milliseconds of a call, of so many one after the other."""
     together = together or TOGETHER
     whole = captured(call, together) if graph else None
     again = whole or (lambda: [call() for _ in range(together)])

@@ -63,16 +63,17 @@ def batches(args: argparse.Namespace, part: str) -> list[Batch]:
 
 def measure_costs(args: argparse.Namespace, who: Who) -> None:
     """Time all ways, on the set with the largest pages."""
-    items = collect([str(args.data)], limit=args.limit or TIMED[args.device], only=DOCUMENTS[:1])
+    kind = args.device.split(":")[0]
+    items = collect([str(args.data)], limit=args.limit or TIMED[kind], only=DOCUMENTS[:1])
     ways = ways_of([*list_allocators(), *list_peers()], ["query"], (MAIN, BUDGETS[0]))
-    path = costs_of(args.device)
+    path = costs_of(kind)
     costs.measure(who.asker(), items, [*ways, *bounds(), *ablations()], path, machine(args.device))
     print(f"wrote {path}")
 
 
-def costs_of(device: str) -> Path:
-    """What was measured on such a device."""
-    return ROOT / "results" / f"costs_{device}.jsonl"
+def costs_of(kind: str) -> Path:
+    """What was measured on such a kind of device."""
+    return ROOT / "results" / f"costs_{kind}.jsonl"
 
 
 def bounds() -> list[Way]:

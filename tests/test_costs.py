@@ -12,7 +12,8 @@ from readers import pages, tiny_reader
 from vlms import tiny
 
 WAYS = [Way.of(name) for name in ("grid/query/24", "visionzip/24", "foveated/oracle/24", "foveated:off=2/query/24")]
-CPU = {"device": "cpu", "processor": "two cores"}
+CPU = {"device": "cpu", "processor": "somebody", "cores": 2, "commit": "abc"}
+GPU = CPU | {"device": "a GPU"}
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +47,9 @@ def test_every_way_is_timed_in_rounds_and_a_cut_off_file_goes_on(asker, items, t
     assert len(parsed(path)) == 2 * ROUNDS
     found = medians(path)
     assert found["funsd", "grid/query", 24] == sorted(row["ms"] for row in rows[:ROUNDS])[ROUNDS // 2]
-    assert told(path) == "5 questions of funsd at once, on two cores"
-    with pytest.raises(InputError, match="times of two cores, not of a GPU"):
-        measure(asker, items, WAYS, path, {"device": "a GPU"})
+    assert told(path) == "5 questions of funsd at once, on 2 cores of somebody, commit abc"
+    with pytest.raises(InputError, match="times of 2 cores of somebody, not of a GPU"):
+        measure(asker, items, WAYS, path, GPU)
     assert medians(tmp_path / "nothing.jsonl") == {}
 
 
@@ -56,7 +57,7 @@ def test_a_gpu_meets_every_shape_before_it_is_timed(asker, items, tmp_path, monk
     """The second time a shape comes it is captured: neither that nor what went before counts."""
     asked, first = [], asker.first_token
     monkeypatch.setattr(asker, "first_token", lambda asks, way: asked.append(str(way)) or first(asks, way))
-    measure(asker, items, WAYS[:1], tmp_path / "costs.jsonl", {"device": "a GPU"})
+    measure(asker, items, WAYS[:1], tmp_path / "costs.jsonl", GPU)
     assert len(asked) == WARM + ROUNDS and len(parsed(tmp_path / "costs.jsonl")) == ROUNDS
 
 

@@ -179,11 +179,14 @@ def test_speed_is_that_of_costs_where_they_were_measured():
 def test_a_report_says_how_costs_were_measured(tmp_path):
     (tmp_path / "results.jsonl").write_text("".join(map(dumped, rows_of(BASE | {"foveated/query": 0.5}))))
     assert "as this run was answered" in write(tmp_path).read_text()
-    lines = [{"dataset": "docvqa", "method": "grid/query", "budget": 273, "n": 4, "device": "a machine", "ms": ms}
-             for ms in (12.0, 99.0, 12.5)]  # fmt: skip
+    line = {"dataset": "docvqa", "method": "grid/query", "budget": 273, "n": 4, "device": "a machine", "commit": "abc"}
+    lines = [line | {"ms": ms} for ms in (12.0, 99.0, 12.5)]
     (tmp_path / "costs.jsonl").write_text("".join(map(dumped, lines)))
     text = write(tmp_path).read_text()
-    assert "4 questions of docvqa at once, on a machine" in text and "| grid/query | 273 | 273 | 12.5 |" in text
+    assert (
+        "4 questions of docvqa at once, on a machine, commit abc" in text
+        and "| grid/query | 273 | 273 | 12.5 |" in text
+    )
     assert "| foveated/query | 273 | 273 |" not in text  # it was not timed
     assert "weights included" not in text
     (tmp_path / "costs.jsonl").write_text("".join(dumped(line | {"MB": 1234}) for line in lines))

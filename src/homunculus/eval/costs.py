@@ -20,7 +20,7 @@ from rich.progress import track
 from homunculus.errors import InputError
 from homunculus.eval.asker import Ask, Asker
 from homunculus.eval.data import Item
-from homunculus.eval.runner import dumped, parsed
+from homunculus.eval.runner import drop_half_line, dumped, parsed
 from homunculus.eval.ways import ORACLE, Way
 
 COSTS = "costs.jsonl"
@@ -33,7 +33,8 @@ Key = tuple[str, str, int]
 def measure(asker: Asker, items: Sequence[Item], ways: Sequence[Way], path: Path, machine: dict[str, Any]) -> Path:
     """Append what is missing: lines for each set and way, one a round. Ways for tests of a method are left out."""
     known = parsed(path)
-    device = str(machine["processor"] if machine["device"] == "cpu" else machine["device"])
+    on_gpu = machine["device"] != "cpu"
+    device = str(machine["device"]) if on_gpu else f"{machine['cores']} cores of {machine['processor']}"
     others = {row["device"] for row in known} - {device}
     if others:
         raise InputError(f"{path} holds times of {others.pop()}, not of {device}; move it away first")
@@ -42,20 +43,20 @@ def measure(asker: Asker, items: Sequence[Item], ways: Sequence[Way], path: Path
     plain = [way for way in ways if way.relevance != ORACLE and ":" not in way.method]
     todo = [(name, asks, way) for name, asks in by_set for way in plain if there[name, way.name, way.budget] < ROUNDS]
     with path.open("a", encoding="utf-8") as file:
-        file.truncate(path.read_bytes().rfind(b"\n") + 1)  # a line that a kill cut off
+        drop_half_line(file, path)
         for name, asks, way in track(todo, "costs", console=Console(stderr=True)):
-            for _ in range(0 if machine["device"] == "cpu" else WARM):
+            for _ in range(WARM if on_gpu else 0):
                 asker.first_token(asks, way)
             for _ in range(ROUNDS - there[name, way.name, way.budget]):
                 row = {"dataset": name, "method": way.name, "budget": way.budget, "n": len(asks), "device": device}
-                file.write(dumped(row | _round(asker, asks, way)))
+                file.write(dumped(row | {"commit": machine["commit"]} | _round(asker, asks, way)))
                 file.flush()
     return path
 
 
 def _round(asker: Asker, asks: Sequence[Ask], way: Way) -> dict[str, float]:
     """Milliseconds a question, and on a GPU the most megabytes that were taken, weights included."""
-    if not torch.cuda.is_available():
+    if not torch.cuda.is_initialized():
         return {"ms": round(asker.first_token(asks, way), 3)}
     torch.cuda.reset_peak_memory_stats()
     return {"ms": round(asker.first_token(asks, way), 3), "MB": torch.cuda.max_memory_allocated() >> 20}
@@ -80,4 +81,5 @@ def told(path: Path) -> str:
     rows = parsed(path)
     counts = {row["dataset"]: row["n"] for row in rows}
     asked = ", ".join(f"{n} question{'s' * (n > 1)} of {name} at once" for name, n in counts.items())
-    return f"{asked}, on {' and '.join(dict.fromkeys(row['device'] for row in rows))}"
+    commits = " and ".join(dict.fromkeys(row["commit"] for row in rows))
+    return f"{asked}, on {rows[0]['device']}, commit {commits}"

@@ -9,10 +9,8 @@ from typing import Any
 
 from homunculus.allocators.wording import Wording
 from homunculus.errors import ImageError, InputError
-from homunculus.eval import plots
+from homunculus.eval import costs, plots
 from homunculus.eval.asker import Ask, Row, looked
-from homunculus.eval.costs import COSTS, medians
-from homunculus.eval.costs import told as about_costs
 from homunculus.eval.data import Item, collect
 from homunculus.eval.hypotheses import weighed
 from homunculus.eval.metrics import metric_of
@@ -32,7 +30,7 @@ def write(folder: Path, title: str = "Results", pictures: bool = True, data: Pat
 
     `data` is where the sets are now, if not where they were.
     """
-    table = Table(read(folder / "results.jsonl"), costs=medians(folder / COSTS))
+    table = Table(read(folder / "results.jsonl"), costs=costs.medians(folder / costs.COSTS))
     if not table.cells:
         raise InputError(f"{folder} has no results yet: there is nothing to report")
     about = json.loads((folder / "run.json").read_text()) if (folder / "run.json").is_file() else {}
@@ -48,7 +46,8 @@ def write(folder: Path, title: str = "Results", pictures: bool = True, data: Pat
 def _parts(folder: Path, table: Table, about: dict[str, Any], pictures: bool) -> Iterator[str]:
     budget = MAIN if MAIN in table.budgets else table.budgets[len(table.budgets) // 2]
     yield _head(table, about)
-    yield _findings("Verdict", "By rules that were fixed beforehand", decided(table, budget))
+    rules = "By rules that were fixed beforehand; how fast, by the costs below"
+    yield _findings("Verdict", rules, decided(table, budget))
     yield _findings("Expectations", "What was expected, and what came", weighed(table, budget), "expected")
     yield from _scores(folder, table)
     yield _against(table, budget)
@@ -244,20 +243,20 @@ def _number(value: float | None) -> str:
 
 def _costs(folder: Path, table: Table) -> str:
     plots.costs(table, _plain(table), folder / "costs.png")
-    lines, taken = [], medians(folder / COSTS, "MB")
+    path, lines = folder / costs.COSTS, []
+    taken = costs.medians(path, "MB")
     for method in _plain(table):
         for budget in table.budgets:
             ms = table.ms(method, budget)
             if ms is not None:
                 tokens, scores = table.middle("tokens", method, budget), table.mean(table.sets, method, budget)
                 each = f"{1000 * scores / tokens:.2f}" if scores is not None and tokens else ""
-                most = max((taken.get((name, method, budget), 0) for name in table.sets), default=0)
-                lines.append(
-                    [method, str(budget), f"{tokens:.0f}", f"{ms:.1f}", each, *([f"{most:,.0f}"] if taken else ())]
-                )
+                most = max(taken.get((name, method, budget), 0) for name in table.sets)
+                memory = [f"{most:,.0f}"] if taken else []
+                lines.append([method, str(budget), f"{tokens:.0f}", f"{ms:.1f}", each, *memory])
     what = (
         "Median milliseconds a question until its answer begins, measured in one process with the machine to itself, "
-        f"{about_costs(folder / COSTS)}: choosing, encoding, reading notes and the first pass of the language model"
+        f"{costs.told(path)}: choosing, encoding, reading notes and the first pass of the language model"
         if table.costs
         else "Median milliseconds a question, as this run was answered, in batches and perhaps by several processes: "
         "choosing, encoding and the language model"

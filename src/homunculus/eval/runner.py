@@ -94,7 +94,7 @@ class Results:
         if known is None:
             with replacing(marks) as unfinished:
                 unfinished.write_text(json.dumps(about, indent=1) + "\n")
-        self.file.truncate(self.path.read_bytes().rfind(b"\n") + 1)  # a line that a kill cut off
+        drop_half_line(self.file, self.path)
         rows = read(self.path)
         self.done = {key_in(row) for row in rows}
         self.asked = {(row["dataset"], row["qid"]): row["question"] for row in rows}
@@ -119,6 +119,11 @@ class Results:
 def dumped(row: Row) -> str:
     """A row as its line."""
     return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def drop_half_line(file: IO[str], path: Path) -> None:
+    """Clear away a last line that a kill cut off; `file` is `path`, opened to append to."""
+    file.truncate(path.read_bytes().rfind(b"\n") + 1)
 
 
 def _lines(path: Path) -> list[str]:
