@@ -56,10 +56,12 @@ def _kernel(  # type: ignore[no-untyped-def]
     x, out, floats, table, h, w, pitch, source: tl.int64, whole: tl.int64, begin: tl.int64, total: tl.int64,
     boxes, levels, mask, images, planes, down, many,
     listed: tl.constexpr, room: tl.constexpr, odd: tl.constexpr, raw: tl.constexpr, wide: tl.constexpr,
-    some: tl.constexpr, ahead: tl.constexpr, stack: tl.constexpr, early: tl.constexpr,
+    some: tl.constexpr, ahead: tl.constexpr, stack: tl.constexpr, early: tl.constexpr, soon: tl.constexpr,
 ):  # fmt: skip
     """A warp makes COLUMNS x `down` pixels of the third level of a plane, and the other two levels above them."""
     spot = tl.program_id(0)
+    if early and soon:  # what comes next may stand ready
+        tl.extra.cuda.gdc_launch_dependents()
     if early and (listed or some):  # what comes after those that know cells may read them at once
         tl.extra.cuda.gdc_wait()
     if listed:
@@ -98,61 +100,75 @@ def _kernel(  # type: ignore[no-untyped-def]
     image = x, bottom, w, tl.where(up, -pitch, pitch), at
     if early and not (listed or some):
         tl.extra.cuda.gdc_wait()
+    if some:  # asked for before the first rows, and looked at while others are on their way
+        skip = b.to(tl.int64) * many  # those of images before
+        boxes, levels, mask = boxes + 4 * skip, levels + skip, mask + skip
+        cells = _cells(boxes, levels, mask, 0, many, stack)
     rows: tl.tuple = ()
     for i in tl.static_range(ahead):
         rows += (row_of(image, y + i, raw),)
-    if some:  # while they are on their way
+    borders, heights, y = (left, right, ends, ends1, ends2), (top, h1, h2), y + 16 + ahead
+    none = (tl.zeros_like(left),)
+    before = none * 2, none, none * 8, none * 4, none * 2
+    if some:
         asked()
-        skip = b.to(tl.int64) * many  # those of images before
-        boxes, levels, mask = boxes + 4 * skip, levels + skip, mask + skip
-        flags = _wanted(boxes, levels, mask, many, strip, strips, highest, down, stack)
+        written = one, two, three, again
+        rows, before = _step(-2, rows, before, image, y, written, borders, heights, raw, odd, wide, True)
+        flags = _wanted(cells, boxes, levels, mask, many, strip, strips, highest, down, stack)
         if flags == 0:
             return
         flags = flags >> (warp * DEEP)
         one, two = _if(one, flags & 1), _if(two, flags & 2)
         three, again = _if(three, flags & 4), _if(again, flags & 4)
-    borders = left, right, ends, ends1, ends2
-    _go(rows, image, y + 16 + ahead, (one, two, three, again), borders, (top, h1, h2), down, raw, odd, wide)
-    if early:  # not sooner: where some are done before others, all of those that come would be put there
+    written = one, two, three, again
+    for t in range(-1 if some else -2, down):
+        rows, before = _step(t, rows, before, image, y, written, borders, heights, raw, odd, wide, False)
+    if early and not soon:  # where some are done long before others, all of those that come would be put there
         tl.extra.cuda.gdc_launch_dependents()
 
 
 @triton.jit
-def _go(  # type: ignore[no-untyped-def]
-    rows, image, y, levels, borders, heights, down, raw: tl.constexpr, odd: tl.constexpr, wide: tl.constexpr
+def _step(  # type: ignore[no-untyped-def]
+    t, rows, before, image, y, levels, borders, heights,
+    raw: tl.constexpr, odd: tl.constexpr, wide: tl.constexpr, quiet: tl.constexpr,
 ):  # fmt: skip
-    """Down a strip: rows that are on their way already are followed by those from `y` on."""
+    """Row t of the third level from `top`, 2t + 1 and 2t + 2 of the second, and so on; `quiet` if they lie above it.
+
+    Rows that are on their way are followed by those from `y` on; `before` is what rows before left behind: themselves,
+    and what they have added to those that come.
+    """
     one, two, three, again = levels
     left, right, ends, ends1, ends2 = borders
     top, h1, h2 = heights
-    here2 = (tl.zeros_like(left),)
-    here1, above2 = here2 * 2, here2 * 2  # rows before, and what they have added to those that come
-    above, above1 = here2 * 8, here2 * 4
-    for t in range(-2, down):  # makes row t of the third level from `top`, 2t + 1 and 2t + 2 of the second, and so on
-        second: tl.tuple = ()
-        for half in tl.static_range(2):
-            first: tl.tuple = ()
-            for i in tl.static_range(2 * half, 2 * half + 2):
-                row, next = rows[0], rows[1]
-                if raw:
-                    row, next = settled(row), settled(next)
-                if odd:
-                    row, next = ended(row, ends), ended(next, ends)
-                words, above = halved(row, next, above, left, right)
-                at = y + 8 * t + 2 * i
-                more = row_of(image, at, raw), row_of(image, at + 1, raw)
-                rows = rows[2:] + more
+    here1, here2, above, above1, above2 = before
+    second: tl.tuple = ()
+    for half in tl.static_range(2):
+        first: tl.tuple = ()
+        for i in tl.static_range(2 * half, 2 * half + 2):
+            row, next = rows[0], rows[1]
+            if raw:
+                row, next = settled(row), settled(next)
+            if odd:
+                row, next = ended(row, ends), ended(next, ends)
+            words, above = halved(row, next, above, left, right)
+            at = y + 8 * t + 2 * i
+            more = row_of(image, at, raw), row_of(image, at + 1, raw)
+            rows = rows[2:] + more
+            if not quiet:
                 keep(one, 4 * t + 3 + i, words, 8)
-                first += (ended(words, ends1) if odd else words,)
-            row, here1 = bordered(here1, first[0], first[1], 4 * (top + t) + 3 + 2 * half, h1)
-            words, above1 = halved(row, here1, above1, left, right)
+            first += (ended(words, ends1) if odd else words,)
+        row, here1 = bordered(here1, first[0], first[1], 4 * (top + t) + 3 + 2 * half, h1)
+        words, above1 = halved(row, here1, above1, left, right)
+        if not quiet:
             keep(two, 2 * t + 1 + half, words, 4)
-            second += (ended(words, ends2) if odd else words,)
-        row, here2 = bordered(here2, second[0], second[1], 2 * (top + t) + 1, h2)
-        words, above2 = halved(row, here2, above2, left, right)
+        second += (ended(words, ends2) if odd else words,)
+    row, here2 = bordered(here2, second[0], second[1], 2 * (top + t) + 1, h2)
+    words, above2 = halved(row, here2, above2, left, right)
+    if not quiet:
         keep(three, t, words, 2)
         if wide:
             keep(again, t, words, 2)
+    return rows, (here1, here2, above, above1, above2)
 
 
 @triton.jit
@@ -189,30 +205,48 @@ def _row(plane, h, row, up):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _wanted(boxes, levels, mask, many, strip, strips, highest, down, stack: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Which of the three levels chosen cells of an image want above each piece of a strip: three bits a piece."""
+def _cells(boxes, levels, mask, start, many, stack: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Chosen cells from `start` on, CELLS for each lane: box, level, whether it is there."""
+    cells: tl.tuple = ()
+    for part in tl.static_range(CELLS):
+        k = tl.minimum(start + part * stack * LANES + tl.arange(0, stack * LANES), many - 1)
+        cells += ((box_of(boxes + 4 * k), number_of(levels + k), tl.load(mask + k)),)
+    return cells
+
+
+@triton.jit
+def _wanted(cells, boxes, levels, mask, many, strip, strips, highest, down, stack: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Which of the three levels chosen cells of an image want above each piece of a strip: three bits a piece.
+
+    The first of them are there already.
+    """
     between: tl.constexpr = boxes.dtype.element_ty.is_floating() or levels.dtype.element_ty.is_floating()
     left = (COLUMNS * strip + tl.where(strip > 0, OUTER, 0)) * UNIT
     right = (COLUMNS * (strip + 1) + tl.where(strip + 1 < strips, OUTER, 2 * OUTER)) * UNIT
-    flags = tl.zeros((stack * LANES,), tl.int32)
-    for start in range(0, many, CELLS * stack * LANES):
-        cells: tl.tuple = ()
-        for part in tl.static_range(CELLS):
-            k = tl.minimum(start + part * stack * LANES + tl.arange(0, stack * LANES), many - 1)
-            cells += ((box_of(boxes + 4 * k), number_of(levels + k), tl.load(mask + k)),)
+    flags = _flags(cells, left, right, highest, down, stack, between)
+    for start in range(CELLS * stack * LANES, many, CELLS * stack * LANES):
+        more = _cells(boxes, levels, mask, start, many, stack)
         asked()  # all of them, before the first is looked at
-        for part in tl.static_range(CELLS):
-            box, level, there = cells[part]
-            x0, y0, x1, y1 = box
-            level = tl.where(there != 0, level, 0)
-            around = (1 << tl.maximum(level, DEEP)) - UNIT  # what coarser ones weigh in
-            around += (4 << level) if between else 0  # and those between pixels
-            met = (x0 < right + around) & (x1 >= left - around) & (level > 0)
-            bit = tl.where(met, 1 << (tl.minimum(level, DEEP) - 1), 0)
-            for i in tl.static_range(stack):
-                top, bottom = (highest + i * down) * UNIT, (highest + i * down + down) * UNIT
-                flags |= tl.where((y0 < bottom + around) & (y1 >= top - around), bit << (DEEP * i), 0)
+        flags |= _flags(more, left, right, highest, down, stack, between)
     return tl.reduce_or(flags, 0)
+
+
+@triton.jit
+def _flags(cells, left, right, highest, down, stack: tl.constexpr, between: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The same of a lane's cells."""
+    flags = tl.zeros((stack * LANES,), tl.int32)
+    for part in tl.static_range(CELLS):
+        box, level, there = cells[part]
+        x0, y0, x1, y1 = box
+        level = tl.where(there != 0, level, 0)
+        around = (1 << tl.maximum(level, DEEP)) - UNIT  # what coarser ones weigh in
+        around += (4 << level) if between else 0  # and those between pixels
+        met = (x0 < right + around) & (x1 >= left - around) & (level > 0)
+        bit = tl.where(met, 1 << (tl.minimum(level, DEEP) - 1), 0)
+        for i in tl.static_range(stack):
+            top, bottom = (highest + i * down) * UNIT, (highest + i * down + down) * UNIT
+            flags |= tl.where((y0 < bottom + around) & (y1 >= top - around), bit << (DEEP * i), 0)
+    return flags
 
 
 # ---- where levels lie ---------------------------------------------------------------------------------------------
@@ -397,7 +431,7 @@ def _launch(
             _kernel[(programs,)](
                 out if n else x, out, wide, table, *given, boxes, levels, mask, images, planes, down, mask.shape[-1],
                 listed=listed, room=room, odd=odd, raw=raw, wide=wide is not out, some=chosen is not None and not n,
-                stack=stack, ahead=AHEAD_RAW if raw else AHEAD, num_warps=stack, **overlap(x.device),
+                soon=n > 0, stack=stack, ahead=AHEAD_RAW if raw else AHEAD, num_warps=stack, **overlap(x.device),
             )  # fmt: skip
 
 
