@@ -11,10 +11,10 @@ import torch
 
 
 def machine(device: str) -> dict[str, object]:
-    """Processor, device, threads, versions and commit; a copy without history takes COMMIT from the environment."""
+    """Processor, device, threads, versions and commit: COMMIT of the environment, for a copy without its history."""
     mine = Path(_git("rev-parse", "--show-toplevel") or "/", "src", "homunculus").is_dir()  # not a user's repository
-    commit = (mine and _git("rev-parse", "--short", "HEAD")) or os.environ.get("COMMIT", "unknown")
-    if mine and _git("status", "--porcelain", "--", ":/src", ":/benchmarks"):
+    commit = os.environ.get("COMMIT") or (mine and _git("rev-parse", "--short", "HEAD")) or "unknown"
+    if mine and "COMMIT" not in os.environ and _git("status", "--porcelain", "--", ":/src", ":/benchmarks"):
         commit += " with changes"
     return {
         "processor": _processor(),
