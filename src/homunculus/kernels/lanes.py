@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import triton
@@ -17,34 +18,33 @@ def _inner(fn: Any) -> Any:
     return fn if PLAIN.value else triton.jit(fn)
 
 
+def _instruction(plain: Callable[..., Any]) -> Callable[[Any], Any]:
+    """One of the GPU's own. The interpreter knows none, and would take long over the same in Triton: it has NumPy."""
+
+    def by_numpy(*given: Any) -> tl.tensor:
+        from triton.runtime.interpreter import TensorHandle
+
+        wide = (part.handle.data.astype("u8") if isinstance(part, tl.tensor) else part for part in given)
+        return tl.tensor(TensorHandle(plain(*wide).astype("u4"), tl.uint32), given[0].type)
+
+    return lambda fn: by_numpy if PLAIN.value else triton.jit(fn)
+
+
 # ---- instructions -------------------------------------------------------------------------------------------------
 
 
-@_inner
+@_instruction(lambda a, b, which: sum(((a | b << 32) >> (which >> 4 * i & 7) * 8 & 255) << 8 * i for i in range(4)))
 def bytes_of(low, high, which):  # type: ignore[no-untyped-def]
     """Four bytes of eight, as the digits of `which` say, the first the lowest."""
-    if PLAIN:  # in 64 bits, where the interpreter does not look for overflow
-        both = low.to(tl.uint64) | (high.to(tl.uint64) << 32)
-        which, found = which if isinstance(which, int) else which.to(tl.uint64), both & 0
-        for i in range(4):
-            found |= ((both >> ((which >> (4 * i)) & 7) * 8) & 255) << (8 * i)
-        return found.to(tl.uint32)
-    else:  # noqa: RET505
-        return tl.inline_asm_elementwise("prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [low, high, which], tl.uint32, True, 1)
+    return tl.inline_asm_elementwise("prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [low, high, which], tl.uint32, True, 1)
 
 
-@_inner
+@_instruction(lambda a, b, more: more + sum((a >> 8 * i & 255) * (b >> 8 * i & 255) for i in range(4)))
 def _dot(four, weights: tl.constexpr, more):  # type: ignore[no-untyped-def]
     """Four bytes, weighed by four bytes, and what there is already."""
-    if PLAIN:
-        four, sum = four.to(tl.uint64), more.to(tl.uint64)
-        for i in range(4):
-            sum += ((four >> (8 * i)) & 255) * ((weights >> (8 * i)) & 255)
-        return sum.to(tl.uint32)
-    else:  # noqa: RET505
-        return tl.inline_asm_elementwise(
-            "dp4a.u32.u32 $0, $1, $2, $3;", "=r,r,r,r", [four, weights, more], tl.uint32, True, 1
-        )
+    return tl.inline_asm_elementwise(
+        "dp4a.u32.u32 $0, $1, $2, $3;", "=r,r,r,r", [four, weights, more], tl.uint32, True, 1
+    )
 
 
 @_inner

@@ -17,32 +17,15 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from homunculus.kernels.lanes import (
-    LANES,
-    asked,
-    bordered,
-    box_of,
-    ended,
-    ends_of,
-    halved,
-    keep,
-    number_of,
-    pitch_of,
-    row_of,
-    settled,
-)
+from homunculus.kernels.lanes import LANES, asked, bordered, ended, ends_of, halved, keep, pitch_of, row_of, settled
+from homunculus.kernels.wanted import COLUMNS, DEEP, OUTER, cells_of, wanted
 
-DEEP = tl.constexpr(3)  # levels of a launch
-UNIT = tl.constexpr(8)  # pixels of an image along one of the third level
-COLUMNS = tl.constexpr(60)  # pixels of the third level that a warp keeps: the outer lanes are there for the inner
-OUTER = tl.constexpr(2)  # of the third level in a lane: at the borders of an image outer ones are kept too
 AHEAD, AHEAD_RAW = 8, 4  # rows that are on their way while others are weighed
 DOWN = 16  # rows of the third level that one makes where there are many times more of them than run at once
 LEAST = 2  # and where there are few: each reads 14 rows of an image beside the 8 of every one of these
 STACK = 8  # pieces of a program, if cells are given
 EARLY = True  # whether kernels begin while those before them end: they wait before they read
 WARPS = 16  # that a multiprocessor has registers for
-CELLS = tl.constexpr(2)  # that a lane looks at at once: 512 of a stack
 FIELDS = tl.constexpr(6)  # of an image in the table: height, width, pitch, its place, its levels, its programs
 
 # ---- the kernels --------------------------------------------------------------------------------------------------
@@ -103,7 +86,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     if some:  # asked for before the first rows, and looked at while others are on their way
         skip = b.to(tl.int64) * many  # those of images before
         boxes, levels, mask = boxes + 4 * skip, levels + skip, mask + skip
-        cells = _cells(boxes, levels, mask, 0, many, stack)
+        cells = cells_of(boxes, levels, mask, 0, many, stack)
     rows: tl.tuple = ()
     for i in tl.static_range(ahead):
         rows += (row_of(image, y + i, raw),)
@@ -114,7 +97,7 @@ def _kernel(  # type: ignore[no-untyped-def]
         asked()
         written = one, two, three, again
         rows, before = _step(-2, rows, before, image, y, written, borders, heights, raw, odd, wide, True)
-        flags = _wanted(cells, boxes, levels, mask, many, strip, strips, highest, down, stack)
+        flags = wanted(cells, boxes, levels, mask, many, strip, strips, highest, down, stack)
         if flags == 0:
             return
         flags = flags >> (warp * DEEP)
@@ -202,51 +185,6 @@ def _if(level, flag):  # type: ignore[no-untyped-def]
 def _row(plane, h, row, up):  # type: ignore[no-untyped-def]
     """Rows before this one of a plane, whether they are counted from its top or upwards from its bottom."""
     return plane * h + tl.where(up, h - 1 - row, row)
-
-
-@triton.jit
-def _cells(boxes, levels, mask, start, many, stack: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Chosen cells from `start` on, CELLS for each lane: box, level, whether it is there."""
-    cells: tl.tuple = ()
-    for part in tl.static_range(CELLS):
-        k = tl.minimum(start + part * stack * LANES + tl.arange(0, stack * LANES), many - 1)
-        cells += ((box_of(boxes + 4 * k), number_of(levels + k), tl.load(mask + k)),)
-    return cells
-
-
-@triton.jit
-def _wanted(cells, boxes, levels, mask, many, strip, strips, highest, down, stack: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Which of the three levels chosen cells of an image want above each piece of a strip: three bits a piece.
-
-    The first of them are there already.
-    """
-    between: tl.constexpr = boxes.dtype.element_ty.is_floating() or levels.dtype.element_ty.is_floating()
-    left = (COLUMNS * strip + tl.where(strip > 0, OUTER, 0)) * UNIT
-    right = (COLUMNS * (strip + 1) + tl.where(strip + 1 < strips, OUTER, 2 * OUTER)) * UNIT
-    flags = _flags(cells, left, right, highest, down, stack, between)
-    for start in range(CELLS * stack * LANES, many, CELLS * stack * LANES):
-        more = _cells(boxes, levels, mask, start, many, stack)
-        asked()  # all of them, before the first is looked at
-        flags |= _flags(more, left, right, highest, down, stack, between)
-    return tl.reduce_or(flags, 0)
-
-
-@triton.jit
-def _flags(cells, left, right, highest, down, stack: tl.constexpr, between: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The same of a lane's cells."""
-    flags = tl.zeros((stack * LANES,), tl.int32)
-    for part in tl.static_range(CELLS):
-        box, level, there = cells[part]
-        x0, y0, x1, y1 = box
-        level = tl.where(there != 0, level, 0)
-        around = (1 << tl.maximum(level, DEEP)) - UNIT  # what coarser ones weigh in
-        around += (4 << level) if between else 0  # and those between pixels
-        met = (x0 < right + around) & (x1 >= left - around) & (level > 0)
-        bit = tl.where(met, 1 << (tl.minimum(level, DEEP) - 1), 0)
-        for i in tl.static_range(stack):
-            top, bottom = (highest + i * down) * UNIT, (highest + i * down + down) * UNIT
-            flags |= tl.where((y0 < bottom + around) & (y1 >= top - around), bit << (DEEP * i), 0)
-    return flags
 
 
 # ---- where levels lie ---------------------------------------------------------------------------------------------
