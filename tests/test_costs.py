@@ -50,7 +50,9 @@ def test_every_way_is_timed_in_rounds_and_a_cut_off_file_goes_on(asker, items, t
     assert told(path) == "5 questions of funsd at once, on 2 cores of somebody, commit abc"
     with pytest.raises(InputError, match="times of 2 cores of somebody, not of a GPU"):
         measure(asker, items, WAYS, path, GPU)
-    assert medians(tmp_path / "nothing.jsonl") == {}
+    with pytest.raises(InputError, match="5 questions of funsd, not of 3"):
+        measure(asker, items[:3], WAYS, path, CPU)
+    assert len(parsed(path)) == 2 * ROUNDS and medians(tmp_path / "nothing.jsonl") == {}
 
 
 def test_a_gpu_meets_every_shape_before_it_is_timed(asker, items, tmp_path, monkeypatch):

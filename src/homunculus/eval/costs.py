@@ -40,6 +40,12 @@ def measure(asker: Asker, items: Sequence[Item], ways: Sequence[Way], path: Path
         raise InputError(f"{path} holds times of {others.pop()}, not of {device}; move it away first")
     there = Counter(key_of(row) for row in known)
     by_set = [(name, [Ask(item, item) for item in some]) for name, some in groupby(items, key=lambda i: i.dataset)]
+    many = {name: len(asks) for name, asks in by_set}
+    for row in known:
+        asked = many.get(row["dataset"], row["n"])
+        if asked != row["n"]:
+            these = f"{row['n']} questions of {row['dataset']}, not of {asked}"
+            raise InputError(f"{path} holds times of {these}; move it away first")
     plain = [way for way in ways if way.relevance != ORACLE and ":" not in way.method]
     todo = [(name, asks, way) for name, asks in by_set for way in plain if there[name, way.name, way.budget] < ROUNDS]
     with path.open("a", encoding="utf-8") as file:
