@@ -39,12 +39,12 @@ def trained(tmp_path_factory) -> tuple[Path, Path]:
     """A folder of weights after a few steps of two stages, and the language model that they are for."""
     folder = tmp_path_factory.mktemp("reader")
     language = tiny_language(folder / "language")
-    common = "log_every = 2\nasks = 6\nema = 0.5\nsizes = { rank = 4 }\n"
+    common = "log_every = 2\nasks = 4\nema = 0.5\nsizes = { rank = 4 }\n"
     common += "canvases = [{ height = 192, width = 256, batch = 2 }]"
     plan = folder / "plan.toml"
     plan.write_text(
-        f'[sources]\nlanguage = "{language}"\n[align]\nsteps = 4\naloud = 0.5\n{common}\n'
-        f"[answer]\nsteps = 8\ntold = 0.5\ndictated = 0.5\nencoder = 0.5\n{common}\n"
+        f'[sources]\nlanguage = "{language}"\n[align]\nsteps = 2\naloud = 0.5\n{common}\n'
+        f"[answer]\nsteps = 4\ntold = 0.5\ndictated = 0.5\nencoder = 0.5\n{common}\n"
     )
     result = run("train", "reader", "--config", plan, "--out", folder / "run", "--device", "cpu")
     assert result.exit_code == 0, result.exception
