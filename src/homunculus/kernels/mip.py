@@ -49,9 +49,7 @@ def _kernel(  # type: ignore[no-untyped-def]
         tl.extra.cuda.gdc_wait()
     if listed:
         h, w, pitch, source, begin, spot = _entry(table, images, spot, room)
-    h1, w1 = (h + 1) // 2, (w + 1) // 2
-    h2, w2 = (h1 + 1) // 2, (w1 + 1) // 2
-    h3, w3 = (h2 + 1) // 2, (w2 + 1) // 2
+    h1, w1, h2, w2, h3, w3 = _sizes(h, w)
     strips, below = tl.cdiv(tl.maximum(w3 - 2 * OUTER, 1), COLUMNS), tl.cdiv(tl.cdiv(h3, down), stack)
     plane, piece, strip = spot // strips // below, spot // strips % below * stack, spot % strips
     if not listed:  # images are equal
@@ -62,22 +60,12 @@ def _kernel(  # type: ignore[no-untyped-def]
     plane, highest = plane.to(tl.int64), piece * down
 
     warp, lane = tl.arange(0, stack * LANES) // LANES, tl.arange(0, stack * LANES) % LANES
-    # Every other piece is made upwards, where levels are the same then: neighbours read what both need at one time.
-    over, up = highest + warp * down, ((piece + warp) % 2 > 0) & (h % 8 == 0)  # rows of the third level above it
-    rows3, over = tl.maximum(tl.minimum(down, h3 - over), 0), tl.minimum(over, h3 - 1)
-    top = tl.where(up, h3 - over - rows3, over)
-    q, end = strip * (COLUMNS // OUTER) + lane, (w - 1) // 16  # strips begin where sectors of 32 bytes do
-    at = tl.minimum(q, end)
+    up, rows3, top = _piece(piece, highest, warp, down, h, h3)
+    q, at, ours, borders = _lanes(strip, lane, w, w1, w2)
     start = tl.maximum(8 * top - 7, 0)  # the first row that it needs
     x += source + _row(plane, h, start, up) * pitch + 16 * (tl.zeros_like(at) if raw else at)
-    left = tl.where(q == 0, 0x7676, 0x7610).to(tl.uint32)  # at a border its own column stands beside it
-    right = tl.where(q == end, 0x1010, 0x7610).to(tl.uint32)
-    ends, ends1, ends2 = ends_of(w - 1 - 16 * q, 4), ends_of(w1 - 1 - 8 * q, 2), ends_of(w2 - 1 - 4 * q, 1)
-    ours = ((lane > 0) | (q == 0)) & ((lane < LANES - 1) | (q == end))
     place = plane, planes.to(tl.int64), top, rows3, up, q, ours
-    one, begin = _level(floats if wide else out, begin, h1, w1, place, 8)
-    two, begin = _level(floats if wide else out, begin, h2, w2, place, 4)
-    three, again = _level(out, begin, h3, w3, place, 2)[0], _level(floats, begin, h3, w3, place, 2)[0]
+    written = _levels(out, floats, begin, (h1, w1, h2, w2, h3, w3), place, wide)
 
     y, bottom = 8 * top - 9 - start, tl.minimum(h - 1, 8 * (top + rows3) + 6) - start
     image = x, bottom, w, tl.where(up, -pitch, pitch), at
@@ -90,20 +78,15 @@ def _kernel(  # type: ignore[no-untyped-def]
     rows: tl.tuple = ()
     for i in tl.static_range(ahead):
         rows += (row_of(image, y + i, raw),)
-    borders, heights, y = (left, right, ends, ends1, ends2), (top, h1, h2), y + 16 + ahead
-    none = (tl.zeros_like(left),)
+    heights, y, none = (top, h1, h2), y + 16 + ahead, (tl.zeros_like(at).to(tl.uint32),)
     before = none * 2, none, none * 8, none * 4, none * 2
     if some:
         asked()
-        written = one, two, three, again
         rows, before = _step(-2, rows, before, image, y, written, borders, heights, raw, odd, wide, True)
         flags = wanted(cells, boxes, levels, mask, many, strip, strips, highest, down, stack)
         if flags == 0:
             return
-        flags = flags >> (warp * DEEP)
-        one, two = _if(one, flags & 1), _if(two, flags & 2)
-        three, again = _if(three, flags & 4), _if(again, flags & 4)
-    written = one, two, three, again
+        written = _only(written, flags >> (warp * DEEP))
     for t in range(-1 if some else -2, down):
         rows, before = _step(t, rows, before, image, y, written, borders, heights, raw, odd, wide, False)
     if early and not soon:  # where some are done long before others, all of those that come would be put there
@@ -155,6 +138,36 @@ def _step(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def _sizes(h, w):  # type: ignore[no-untyped-def]
+    """Of the three levels."""
+    h1, w1 = (h + 1) // 2, (w + 1) // 2
+    h2, w2 = (h1 + 1) // 2, (w1 + 1) // 2
+    return h1, w1, h2, w2, (h2 + 1) // 2, (w2 + 1) // 2
+
+
+@triton.jit
+def _piece(piece, highest, warp, down, h, h3):  # type: ignore[no-untyped-def]
+    """Whether the piece of a warp is made upwards, how many rows of the third level it has, and how many lie above it.
+
+    Every other one is, where levels are the same then: neighbours read what both need at one time.
+    """
+    over, up = highest + warp * down, ((piece + warp) % 2 > 0) & (h % 8 == 0)
+    rows, over = tl.maximum(tl.minimum(down, h3 - over), 0), tl.minimum(over, h3 - 1)
+    return up, rows, tl.where(up, h3 - over - rows, over)
+
+
+@triton.jit
+def _lanes(strip, lane, w, w1, w2):  # type: ignore[no-untyped-def]
+    """Which sixteen pixels of a row are a lane's, which it reads, whether it writes, what it does where rows end."""
+    q, end = strip * (COLUMNS // OUTER) + lane, (w - 1) // 16  # strips begin where sectors of 32 bytes do
+    left = tl.where(q == 0, 0x7676, 0x7610).to(tl.uint32)  # at a border its own column stands beside it
+    right = tl.where(q == end, 0x1010, 0x7610).to(tl.uint32)
+    ends, ends1, ends2 = ends_of(w - 1 - 16 * q, 4), ends_of(w1 - 1 - 8 * q, 2), ends_of(w2 - 1 - 4 * q, 1)
+    ours = ((lane > 0) | (q == 0)) & ((lane < LANES - 1) | (q == end))
+    return q, tl.minimum(q, end), ours, (left, right, ends, ends1, ends2)
+
+
+@triton.jit
 def _entry(table, images, spot, room: tl.constexpr):  # type: ignore[no-untyped-def]
     """What the table says of the image of a program, and which of the image's programs it is."""
     entry = tl.arange(0, room)
@@ -165,6 +178,15 @@ def _entry(table, images, spot, room: tl.constexpr):  # type: ignore[no-untyped-
 
 
 @triton.jit
+def _levels(out, floats, begin, sizes, place, wide: tl.constexpr):  # type: ignore[no-untyped-def]
+    """For `keep`; the third is written in 8 bits whatever comes out, for the next launch."""
+    h1, w1, h2, w2, h3, w3 = sizes
+    one, begin = _level(floats if wide else out, begin, h1, w1, place, 8)
+    two, begin = _level(floats if wide else out, begin, h2, w2, place, 4)
+    return one, two, _level(out, begin, h3, w3, place, 2)[0], _level(floats, begin, h3, w3, place, 2)[0]
+
+
+@triton.jit
 def _level(to, begin, h, w, place, count: tl.constexpr):  # type: ignore[no-untyped-def]
     """A level for `keep`, of which lanes write `count` pixels each, and where the next one begins."""
     plane, planes, top, rows, up, q, ours = place
@@ -172,6 +194,13 @@ def _level(to, begin, h, w, place, count: tl.constexpr):  # type: ignore[no-unty
     to += begin + _row(plane, h, first, up) * pitch + count * q
     level = to, tl.where(up, -pitch, pitch), ours & (count * q < w), tl.minimum(rows, h - first)
     return level, begin + planes * h * pitch
+
+
+@triton.jit
+def _only(levels, flags):  # type: ignore[no-untyped-def]
+    """Levels that are written only where they are wanted."""
+    one, two, three, again = levels
+    return _if(one, flags & 1), _if(two, flags & 2), _if(three, flags & 4), _if(again, flags & 4)
 
 
 @triton.jit

@@ -28,7 +28,7 @@ def cells_of(boxes, levels, mask, start, many, stack: tl.constexpr):  # type: ig
 def wanted(cells, boxes, levels, mask, many, strip, strips, highest, down, stack: tl.constexpr):  # type: ignore[no-untyped-def]
     """Which of the three levels chosen cells of an image want above each piece of a strip: three bits a piece.
 
-    The first of them are there already.
+    `cells` are the first of them, asked for before.
     """
     between: tl.constexpr = boxes.dtype.element_ty.is_floating() or levels.dtype.element_ty.is_floating()
     left = (COLUMNS * strip + tl.where(strip > 0, OUTER, 0)) * UNIT
@@ -43,7 +43,7 @@ def wanted(cells, boxes, levels, mask, many, strip, strips, highest, down, stack
 
 @triton.jit
 def _flags(cells, left, right, highest, down, stack: tl.constexpr, between: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The same of a lane's cells."""
+    """The same of the cells that each lane has."""
     flags = tl.zeros((stack * LANES,), tl.int32)
     for part in tl.static_range(CELLS):
         box, level, there = cells[part]
