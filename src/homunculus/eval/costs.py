@@ -35,17 +35,9 @@ def measure(asker: Asker, items: Sequence[Item], ways: Sequence[Way], path: Path
     known = parsed(path)
     on_gpu = machine["device"] != "cpu"
     device = str(machine["device"]) if on_gpu else f"{machine['cores']} cores of {machine['processor']}"
-    others = {row["device"] for row in known} - {device}
-    if others:
-        raise InputError(f"{path} holds times of {others.pop()}, not of {device}; move it away first")
     there = Counter(key_of(row) for row in known)
     by_set = [(name, [Ask(item, item) for item in some]) for name, some in groupby(items, key=lambda i: i.dataset)]
-    many = {name: len(asks) for name, asks in by_set}
-    for row in known:
-        asked = many.get(row["dataset"], row["n"])
-        if asked != row["n"]:
-            these = f"{row['n']} questions of {row['dataset']}, not of {asked}"
-            raise InputError(f"{path} holds times of {these}; move it away first")
+    _refuse_others(path, known, device, {name: len(asks) for name, asks in by_set})
     plain = [way for way in ways if way.relevance != ORACLE and ":" not in way.method]
     todo = [(name, asks, way) for name, asks in by_set for way in plain if there[name, way.name, way.budget] < ROUNDS]
     with path.open("a", encoding="utf-8") as file:
@@ -58,6 +50,16 @@ def measure(asker: Asker, items: Sequence[Item], ways: Sequence[Way], path: Path
                 file.write(dumped(row | {"commit": machine["commit"]} | _round(asker, asks, way)))
                 file.flush()
     return path
+
+
+def _refuse_others(path: Path, known: Sequence[dict[str, Any]], device: str, counts: dict[str, int]) -> None:
+    """Times of another machine, or of another number of questions, are not to stand beside these."""
+    for row in known:
+        name, n = row["dataset"], counts.get(row["dataset"], row["n"])
+        pairs = (row["device"], device), (f"{row['n']} questions of {name}", f"{n} questions of {name}")
+        for theirs, mine in pairs:
+            if theirs != mine:
+                raise InputError(f"{path} holds times of {theirs}, not of {mine}; move it away first")
 
 
 def _round(asker: Asker, asks: Sequence[Ask], way: Way) -> dict[str, float]:
