@@ -2,6 +2,9 @@
 
 python benchmarks/kernels.py                       # writes results/kernels_<device>.json
 python benchmarks/kernels.py --parts mip,cut       # some of it: mip, gather, cut, graph, sizes, texture
+python benchmarks/kernels.py --parts gather --calls 8 --out results/kernels_h200_eight.json
+
+What is not all of it, or timed otherwise, is written only where `--out` says.
 
 Milliseconds are medians between events of the device, of several calls in one captured graph where a way can be
 captured, and of plain calls otherwise (`captured` says which). Bandwidths count bytes that must be read and written
@@ -314,10 +317,13 @@ def main(words: list[str] | None = None) -> None:
                 found[name] = [{"failed": f"{type(error).__name__}: {error}"[:400]}]
             for row in found[name]:  # type: ignore[attr-defined]
                 print(name, json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}))
-    out = args.out or ROOT / "results" / "kernels_h200.json"
-    with replacing(out) as unfinished:
-        unfinished.write_text(json.dumps(found, indent=1) + "\n")
-    print(f"wrote {out}")
+    name = torch.cuda.get_device_name().removeprefix("NVIDIA ").lower().replace(" ", "_")
+    whole = set(args.parts) == set(PARTS) and args.calls == parser.get_default("calls")
+    out = args.out or (ROOT / "results" / f"kernels_{name}.json" if whole else None)
+    if out:
+        with replacing(out) as unfinished:
+            unfinished.write_text(json.dumps(found, indent=1) + "\n")
+        print(f"wrote {out}")
 
 
 if __name__ == "__main__":

@@ -104,10 +104,10 @@ The cut: which cells to split until 273 remain.
 ![Milliseconds against megapixels](images/kernels.png)
 {texture}"""
 EIGHT = """
-A graph of these has four calls, each with a result of its own. With eight (`--parts gather --calls 8`,
-`results/kernels_h200_eight.json`) the results of Qwen's blocks at 8192² are 27 MB and "touched only" takes {times:.2f}
-times reading instead of {four:.2f}, probably since results then go to memory while the next image is read. In 8 bits
-they are a quarter of that, and it stays at {small:.2f}.
+A graph of these has four calls, each with a result of its own. With eight
+(`--parts gather --calls 8 --out results/kernels_h200_eight.json`) the results of Qwen's blocks at 8192² are 27 MB and
+"touched only" takes {times:.2f} times reading instead of {four:.2f}, probably since results then go to memory while the
+next image is read. In 8 bits they are a quarter of that, and it stays at {small:.2f}.
 """
 TEXTURE = """
 Texture units were said to be 50 times faster than pooling layers, 0.1 ms against 5 ms. Here filling a mipmapped array
