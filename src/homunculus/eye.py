@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -35,6 +35,7 @@ PICTURES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP", ".t
 SCOUTED = ("query", "learned", "opponent")  # relevances that a scout has a part in
 EACH = {"error", "energy"}  # what rules want to know of an image that is the same for all questions
 ALONE = {"question", "segments"}  # and what keeps them from choosing for several questions together
+LineFinder: TypeAlias = Callable[[Scene], Sequence[Tensor]]  # tensors [n, 5], one for each image: see `legibility`
 Fixation: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | Tensor | str | None"
 
 
@@ -44,6 +45,14 @@ def shipped_scout() -> Scout:
     from homunculus.reader import load_scout
 
     return load_scout()
+
+
+@cache
+def shipped_finder() -> LineFinder:
+    """The line finder that comes with the package, loaded once."""
+    from homunculus.reader import load_finder
+
+    return load_finder().boxes
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +165,8 @@ class Eye:
         scout: finds what was asked for; the learned half of `query`. True is the one that comes with the package,
             loaded when first needed; False does without.
         segmenter: name or function that `atlas` takes its segments from, see `homunculus.segment`.
+        finder: function of a scene that gives the lines of its images, for error="legibility"; None is the one that
+            comes with the package, loaded when first needed.
         options: of the allocator, see `homunculus allocators NAME`.
     """
 
@@ -169,6 +180,7 @@ class Eye:
         levels: int | None = None,
         scout: Scout | bool = True,
         segmenter: str | Segmenter = "felzenszwalb",
+        finder: LineFinder | None = None,
         **options: Any,
     ) -> None:
         check_options(allocator, options)
@@ -177,8 +189,12 @@ class Eye:
         CellTree(1, 1, cell, levels)  # wrong ones are named now rather than at the first look
         if isinstance(segmenter, str) and segmenter not in list_segmenters():
             raise InputError(f"there is no segmenter {segmenter!r}; choose one of {', '.join(list_segmenters())}")
+        self.by_legibility = isinstance(error := options.get("error"), str) and error == "legibility"
+        if finder is not None and ("lines" in options or not self.by_legibility):
+            raise InputError("a finder needs error='legibility' and no lines: it is what finds them")
         self.allocator, self.relevance, self.budget = allocator, relevance, whole_number("budget", budget)
-        self.cell, self.levels, self.scout, self.segmenter, self.options = cell, levels, scout, segmenter, options
+        self.cell, self.levels, self.scout, self.segmenter = cell, levels, scout, segmenter
+        self.finder, self.options = finder, options
 
     @overload
     def look(
@@ -276,15 +292,16 @@ class Eye:
             raise InputError(f"{self.allocator} chooses for one image at a time; use look")
         relevance = self.weigh(scene, questions) if relevance is None else relevance
         places = looking.peak(scene.tree, relevance * query(scene, list(questions)))
-        context = self._context(scene, questions[0])
-        return allocate(self.allocator, scene.tree, relevance, self.budget, places, **context, **self.options)
+        options = self.options | self._context(scene, questions[0])
+        return allocate(self.allocator, scene.tree, relevance, self.budget, places, **options)
 
     def _glances(self, scene: Scene, questions: Sequence[str], relevance: Tensor, places: Tensor) -> list[Glance]:
         """Glances at one image: relevance [Q, N], places [Q, F, 2]."""
         context = self._context(scene, questions[0])
         for name in EACH & context.keys():
             context[name] = context[name].expand(len(questions), *context[name].shape[1:])
-        chosen = allocate(self.allocator, scene.tree, relevance, self.budget, places, **context, **self.options)
+        options = self.options | context
+        chosen = allocate(self.allocator, scene.tree, relevance, self.budget, places, **options)
         return [
             Glance(question, self.allocator, self.budget, chosen.row(i), places[i], relevance[i], scene)
             for i, question in enumerate(questions)
@@ -321,13 +338,24 @@ class Eye:
             scene.segments[self.segmenter] = torch.as_tensor(segmenter_of(self.segmenter)(scene.pixels[0]))
         return scene.segments[self.segmenter]
 
+    def _lines(self, scene: Scene) -> list[Tensor]:
+        """Found once for all questions about the images."""
+        finder = shipped_finder() if self.finder is None else self.finder
+        if finder not in scene.lines:
+            scene.lines[finder] = list(finder(scene))
+        return scene.lines[finder]
+
     def _context(self, scene: Scene, question: str) -> dict[str, Any]:
         """What the rule wants to know beyond relevance, if the user has not said it: only what it asks for is made."""
-        sources = {
+        sources: dict[str, Callable[[], Any]] = {
             "error": lambda: scene.lost,
             "energy": lambda: scene.lost_along(),
             "question": lambda: question,
             "segments": lambda: [self._segments(scene)],
         }
-        wanted = options_of(self.allocator).keys() & sources.keys() - self.options.keys()
+        said = set(self.options)
+        if self.by_legibility:
+            sources["lines"] = lambda: self._lines(scene)
+            said -= {"error"}  # its tensor is what counts once all print is legible
+        wanted = options_of(self.allocator).keys() & sources.keys() - said
         return {name: sources[name]() for name in sorted(wanted)}

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from homunculus.allocators.cut import cut
 from homunculus.allocators.frame import Request, per_cell
+from homunculus.allocators.legibility import MIN_PRINT, illegible_print, print_first
 from homunculus.errors import InputError
 
 
-def dag(request: Request, *, error: Tensor | None = None, detail: float = 1.0) -> Tensor:
+def dag(
+    request: Request,
+    *,
+    error: Tensor | str | None = None,
+    detail: float = 1.0,
+    lines: Sequence[Tensor] | None = None,
+    min_print: float = MIN_PRINT,
+) -> Tensor:
     """Splits the cells whose relevance-weighted error is highest; one merged token stands for all the rest.
 
     `error` [B, N] is what each cell would lose if it were left coarse. Without it a cell loses resolution in
     proportion to its side, to the power of `detail`: 0 follows the relevance alone, straight down to the finest
     level; larger values refine more evenly.
+
+    With `lines`, tensors [n, 5] of x0, y0, x1, y1 and print height in pixels for each image, cells in which print is
+    less than `min_print` pixels high come first, the densest relevant print before the rest. Tokens left over when all
+    relevant print is legible go by the error. error="legibility" is the same without a tensor; `Eye` finds the lines.
     """
     if not 0 <= detail <= 8:
         raise InputError(f"detail must be from 0 to 8, got {detail!r}")
-    lost = 2.0 ** (detail * request.tree.level.double()) if error is None else per_cell("error", error, request)
-    return cut(request, request.weight * lost)
+    illegible = illegible_print(request, error, lines, min_print)
+    by_side = 2.0 ** (detail * request.tree.level.double())
+    lost = per_cell("error", error, request) if isinstance(error, Tensor) else by_side
+    gain = request.weight * lost
+    return cut(request, gain if illegible is None else print_first(gain, request.weight * illegible))

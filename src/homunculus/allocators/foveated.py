@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from homunculus.allocators.acuity import E0, M0, acuity_gain
+from homunculus.allocators.acuity import E0, M0, acuity_gain, magnification
 from homunculus.allocators.cut import cut
 from homunculus.allocators.frame import Request, per_cell, relative
+from homunculus.allocators.legibility import MIN_PRINT, illegible_print, print_first
 from homunculus.errors import InputError
 from homunculus.fixation import PAGE_DEGREES, eccentricity
 
@@ -18,13 +21,15 @@ EMPTY = 1e-3  # what a cell without any detail still counts
 def foveated(
     request: Request,
     *,
-    error: Tensor | None = None,
+    error: Tensor | str | None = None,
     detail: float = 1.0,
     m0: float = M0,
     e0: float = E0,
     degrees: float = PAGE_DEGREES,
     fovea: float = 0.0,
     floor: float = FLOOR,
+    lines: Sequence[Tensor] | None = None,
+    min_print: float = MIN_PRINT,
 ) -> Tensor:
     """Cells grow with distance from the fixation as acuity falls, 1 / M(e), and shrink where relevance is high.
 
@@ -34,14 +39,24 @@ def foveated(
 
     With `error` [B, N], what each cell would lose if it were left coarse, a cell counts as much as the detail per pixel
     in it to the power of `detail`: empty paper is not worth a closer look, however near. 0 leaves that out.
+
+    With `lines`, tensors [n, 5] of x0, y0, x1, y1 and print height in pixels for each image, cells in which print is
+    less than `min_print` pixels high come first, in order of M(e), relevance and how dense that print is. Tokens left
+    over when all print is legible go as they do without lines. error="legibility" is the same without a tensor; `Eye`
+    finds the lines.
     """
     if not floor >= 0:
         raise InputError(f"floor must be at least 0, got {floor!r}")
     if not 0 <= detail <= 8:
         raise InputError(f"detail must be from 0 to 8, got {detail!r}")
+    illegible = illegible_print(request, error, lines, min_print)
     e = eccentricity(request.tree, request.fixation, degrees)
-    weight = request.weight if error is None else request.weight * _detail(request, error) ** detail
-    gain = acuity_gain(request, e, m0, e0, fovea) * (relative(weight) + floor)
+    weight = request.weight * _detail(request, error) ** detail if isinstance(error, Tensor) else request.weight
+    factor = relative(weight) + floor
+    gain = acuity_gain(request, e, m0, e0, fovea) * factor
+    if illegible is not None:
+        illegible = magnification(e, m0, e0) * (relative(request.weight) + floor) * illegible
+        gain = torch.maximum(gain, print_first(acuity_gain(request, e, m0, e0) * factor, illegible))  # the fovea first
     return cut(request, gain, rest=_nearest_of_equals(request, e, e0))
 
 

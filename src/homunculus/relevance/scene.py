@@ -64,6 +64,7 @@ class Scene:
             raise InputError(f"the tree must be that of one {pixels.shape[2]} x {pixels.shape[3]} image, got {tree!r}")
         self.pixels, self.tree = pixels, tree.to(pixels.device)
         self.segments: dict[Any, Tensor] = {}  # of the first image, by segmenter
+        self.lines: dict[Any, list[Tensor]] = {}  # [n, 5] of each image, by line finder
 
     @cached_property
     def levels(self) -> list[Tensor]:
