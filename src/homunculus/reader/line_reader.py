@@ -1,0 +1,298 @@
+"""The reader: looks at a page under a fixed budget of tokens, reads what it sees, and answers questions about it.
+
+Finder, scout, allocator, recogniser and language model in a row. The page is taken in once; every question looks at it
+anew. What the look shows legibly is read and given to the language model as text in page layout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast, overload
+
+import torch
+
+from homunculus.errors import InputError, whole_number
+from homunculus.eye import Glance, save
+from homunculus.reader.blocks import steady
+from homunculus.reader.calibration import Calibration, features_of
+from homunculus.reader.finder import LineFinder
+from homunculus.reader.language import Language, fingerprint
+from homunculus.reader.lines import Line
+from homunculus.reader.lora import Lora
+from homunculus.reader.prompt import END, MAX_TOKENS, NOT_FOUND, build_prompt
+from homunculus.reader.read_lines import ReadLines
+from homunculus.reader.scout import Scout
+from homunculus.reader.session import Page, PageReader, Recognizing, check_question
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from homunculus.image import Source
+
+MAX_NEW_TOKENS = 64  # of an answer unless told
+BATCH_SIZE = 8  # questions that are answered at a time
+COLDEST = 1e-4  # a temperature up to which sampling is taking the likeliest
+SEEDS = -(1 << 63), (1 << 63) - 1  # the least and the greatest
+LOADING = ("page", "dpi", "max_pixels")
+GENERATION = ("max_new_tokens", "temperature", "seed", "max_text_tokens")
+READ_AHEAD = 1.25  # text read for each token of the prompt: how long a line is shows only when it is read
+
+
+@dataclass(frozen=True, eq=False)
+class LineAnswer:
+    """What the reader says to a question, how sure it is (0 to 1), what it read, and how long each part took."""
+
+    text: str
+    confidence: float
+    read: ReadLines
+    seconds: dict[str, float] = field(default_factory=dict)
+    ended: bool = True  # else it has as many tokens as it may have, and would go on
+    page: int = 0
+    features: tuple[float, ...] = ()  # what the confidence was worked out from
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """What the look showed legibly; boxes are in pixels of the image as it was given."""
+        return self.read.lines
+
+    @property
+    def glance(self) -> Glance:
+        """The look that was taken."""
+        return self.read.glance
+
+    @property
+    def glances(self) -> list[Glance]:
+        """The looks that were taken, first one first."""
+        return [self.glance]
+
+    @property
+    def visual_tokens(self) -> int:
+        """Tokens spent on the image, over all looks."""
+        return self.read.visual_tokens
+
+    @property
+    def how_sure(self) -> str:
+        """The confidence in words."""
+        return f"{self.confidence:.0%} sure"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The glance's entries with answer, confidence, lines and seconds, ready for JSON."""
+        said = {"answer": self.text, "confidence": self.confidence, "page": self.page, "seconds": self.seconds}
+        return self.read.to_dict() | said
+
+    def to_json(self) -> str:
+        """`to_dict` as one line of JSON."""
+        return json.dumps(self.to_dict(), allow_nan=False) + "\n"
+
+    def picture(self) -> Image.Image:
+        """The picture of the glance with the answer above it and frames around the lines that were read."""
+        return self.read.picture(f"{self.text}   ({self.how_sure})")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture (.png, .jpg, .webp) or the numbers (.json)."""
+        save(self, path)
+
+
+class LineReader(PageReader):
+    """Answers questions about images. `homunculus.reader.load_line_reader` makes one from a folder of weights.
+
+    Args:
+        finder, scout, recognizer: find text lines, find what is asked for, read lines.
+        lora: merged into the language model's weights.
+        fits: fingerprint of the language model that the LoRA was trained for.
+        calibration: turns what is known of an answer into the probability of its being right.
+    """
+
+    def __init__(
+        self,
+        finder: LineFinder,
+        scout: Scout,
+        recognizer: Recognizing,
+        lora: Lora,
+        language: Language,
+        fits: str = "",
+        calibration: Calibration | None = None,
+    ) -> None:
+        if fits and fingerprint(language.model) != fits:
+            warnings.warn(
+                f"the reader was trained with another language model than the one in {language.folder}; "
+                "its answers will be poor",
+                stacklevel=2,
+            )
+        super().__init__(finder, scout, recognizer)
+        lora.merge(language.model)
+        self.language = language
+        self.calibration = calibration or Calibration()
+        self.marks: dict[str, str] = {}  # hashes of the files that it was loaded from
+        self.ends = set(language.encode(END))
+
+    @overload
+    def ask(self, image: Source, question: str, **how: Any) -> LineAnswer: ...
+
+    @overload
+    def ask(self, image: Source, question: Sequence[str], **how: Any) -> list[LineAnswer]: ...
+
+    def ask(self, image: Source, question: str | Sequence[str], **how: Any) -> LineAnswer | list[LineAnswer]:
+        """Answer a question about an image, or several about the same image, which is then taken in only once.
+
+        `budget`, `allocator`, `relevance`, `fixation` and options of the allocator say how to look (see
+        `homunculus.Eye`), `max_new_tokens` how many tokens an answer may have; `temperature` above 0 samples, from
+        `seed`; `max_text_tokens` limits the text that the language model is given. page, dpi, max_pixels go to the
+        loading.
+        """
+        questions = [question] if isinstance(question, str) else list(question)
+        loading = {name: how.pop(name) for name in LOADING if name in how}
+        begun = time.perf_counter()
+        page = self.open(image, **loading)
+        opened = {"open": time.perf_counter() - begun}
+        answers = self.answer(page, questions, seconds=opened, number=loading.get("page", 0), **how)
+        return answers[0] if isinstance(question, str) else answers
+
+    def stream(self, image: Source, question: str, **how: Any) -> Iterator[LineAnswer]:
+        """The answer as it grows, token by token; the last is the whole."""
+        loading = {name: how.pop(name) for name in LOADING if name in how}
+        page = self.open(image, **loading)
+        generation = {name: how.pop(name) for name in GENERATION if name in how}
+        glances = page.looks([check_question(question)], **how)
+        for grown in self.reply([page], glances, **generation):
+            yield grown[0]
+
+    def answer(
+        self,
+        page: Page,
+        questions: Sequence[str],
+        seconds: dict[str, float] | None = None,
+        number: int = 0,
+        **how: Any,
+    ) -> list[LineAnswer]:
+        """Answers to questions about an opened page."""
+        generation = {name: how.pop(name) for name in GENERATION if name in how}
+        questions = [check_question(question) for question in questions]
+        if not questions:
+            raise InputError("a question is missing: ask something about the image")
+        answers: list[LineAnswer] = []
+        for first in range(0, len(questions), BATCH_SIZE):
+            part = questions[first : first + BATCH_SIZE]
+            begun = time.perf_counter()
+            glances = page.looks(part, **how)
+            spent = dict(seconds or {}) | {"look": time.perf_counter() - begun}
+            *_, last = self.reply([page] * len(part), glances, seconds=spent, number=number, every=False, **generation)
+            answers += last
+        return answers
+
+    @torch.no_grad()
+    def reply(
+        self,
+        pages: Sequence[Page],
+        glances: Sequence[Glance],
+        max_new_tokens: int = MAX_NEW_TOKENS,
+        temperature: float = 0.0,
+        seed: int = 0,
+        max_text_tokens: int = MAX_TOKENS,
+        seconds: dict[str, float] | None = None,
+        number: int = 0,
+        every: bool = True,
+    ) -> Iterator[list[LineAnswer]]:
+        """Answers to the questions of glances at opened pages, in one batch.
+
+        After each further token of theirs, or only when they are whole if not `every`.
+        """
+        max_new_tokens, seed = whole_number("max_new_tokens", max_new_tokens, 1), whole_number("seed", seed, *SEEDS)
+        clock = _Clock(seconds)
+        prompts, lines = self.prompts(pages, glances, max_text_tokens)
+        clock.lap("read")
+        rows = [_Row(page, glance, read, number) for page, glance, read in zip(pages, glances, lines, strict=True)]
+        for ids, probs in self._tokens(prompts, max_new_tokens, temperature, seed):
+            clock.lap("answer" if "prefill" in clock.seconds else "prefill")
+            for row, token, p in zip(rows, ids, probs, strict=True):
+                row.add(token, p, self.ends)
+            if every:
+                yield [self._answer(row, clock.seconds) for row in rows]
+        if not every:
+            yield [self._answer(row, clock.seconds) for row in rows]
+
+    def prompts(
+        self, pages: Sequence[Page], glances: Sequence[Glance], max_text_tokens: int = MAX_TOKENS
+    ) -> tuple[list[list[int]], list[list[Line]]]:
+        """What the language model is given for each glance, and the lines that were read for it."""
+        prompts, lines = [], []
+        for page, glance in zip(pages, glances, strict=True):
+            read, scores = page.read_shown(glance, round(max_text_tokens * READ_AHEAD))
+            prompts.append(build_prompt(self.language.tokenizer, glance.question, read, scores, max_text_tokens))
+            lines.append(read)
+        return prompts, lines
+
+    def _tokens(
+        self, prompts: Sequence[list[int]], max_new_tokens: int, temperature: float, seed: int
+    ) -> Iterator[tuple[list[int], list[float]]]:
+        """Tokens of the answers one after the other, with their probability, until all have ended."""
+        model, past = cast(Any, self.language.model), None
+        generator = torch.Generator(self.device).manual_seed(seed)
+        length = max(map(len, prompts))
+        ids = torch.tensor([[0] * (length - len(prompt)) + prompt for prompt in prompts], device=self.device)
+        mask = torch.tensor([[0] * (length - len(p)) + [1] * len(p) for p in prompts], device=self.device)
+        ended = torch.zeros(len(ids), dtype=torch.bool)
+        position = (mask.cumsum(1) - 1).clamp(min=0)
+        for _ in range(max_new_tokens):
+            with steady():
+                out = model(
+                    input_ids=ids, attention_mask=mask, position_ids=position, past_key_values=past, use_cache=True,
+                    logits_to_keep=1,
+                )  # fmt: skip
+            past, logits = out.past_key_values, out.logits[:, -1].float()
+            probs = logits.softmax(1)
+            if temperature > COLDEST:
+                ids = (logits / temperature).softmax(1).multinomial(1, generator=generator)
+            else:
+                ids = logits.argmax(1, keepdim=True)
+            chosen = ids[:, 0].tolist()
+            yield chosen, probs.gather(1, ids)[:, 0].tolist()
+            ended |= torch.tensor([token in self.ends for token in chosen])
+            if bool(ended.all()):
+                return
+            mask = torch.cat((mask, mask.new_ones(len(mask), 1)), 1)
+            position = mask.sum(1, keepdim=True) - 1
+
+    def _answer(self, row: _Row, seconds: dict[str, float]) -> LineAnswer:
+        text = self.language.decode([token for token in row.ids if token not in self.ends]).strip()
+        features = features_of(text, row.probs, row.lines)
+        sure = self.calibration(features)
+        sure = 1 - sure if text.lower() == NOT_FOUND else sure
+        read = ReadLines(tuple(row.page.as_given(line) for line in row.lines), row.glance, row.page)
+        ended = bool(row.ids) and row.ids[-1] in self.ends
+        return LineAnswer(text, sure, read, dict(seconds), ended, row.number, tuple(features))
+
+
+@dataclass(eq=False)
+class _Row:
+    """An answer that is growing."""
+
+    page: Page
+    glance: Glance
+    lines: list[Line]
+    number: int
+    ids: list[int] = field(default_factory=list)
+    probs: list[float] = field(default_factory=list)
+
+    def add(self, token: int, prob: float, ends: set[int]) -> None:
+        """One more token, unless it has ended."""
+        if not (self.ids and self.ids[-1] in ends):
+            self.ids.append(token)
+            self.probs.append(prob)
+
+
+class _Clock:
+    """Seconds spent on each part."""
+
+    def __init__(self, seconds: dict[str, float] | None) -> None:
+        self.seconds, self.last = dict(seconds or {}), time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """Everything since the last lap belongs to this part."""
+        now = time.perf_counter()
+        self.seconds[name], self.last = self.seconds.get(name, 0.0) + now - self.last, now

@@ -1,0 +1,219 @@
+"""A page that was opened: taken in once, then looked at, read and asked about any number of times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import Tensor
+
+from homunculus import image as images
+from homunculus.cells import CellTree
+from homunculus.errors import InputError
+from homunculus.eye import Eye, Fixation, Glance
+from homunculus.reader.blocks import steady
+from homunculus.reader.lines import Line
+from homunculus.reader.read_lines import ReadLines
+from homunculus.reader.shown import CellMap, points_on, shown_levels, strips_of
+from homunculus.reader.strips import boxes_of, grey, widths_of
+from homunculus.relevance import Scene
+
+if TYPE_CHECKING:
+    from homunculus.image import Source
+    from homunculus.reader.finder import LineFinder
+    from homunculus.reader.line_reader import LineAnswer
+    from homunculus.reader.scout import Scout
+
+CELL = 32
+READ_PRINT = 7.0  # pixels: smaller print is not read
+MIN_CONFIDENCE = 0.35  # of a reading that is kept
+TOKEN_PIXELS = 42  # strip pixels that make about one token of text
+MAX_READ = 4000  # lines kept as read; the oldest go first
+ALLOCATOR, RELEVANCE, BUDGET = "foveated", "query", 273
+FREE_ALLOCATOR = "dag"  # without a question: shows the most lines legibly, see benchmarks/legible.py
+BY_LEGIBILITY = ("dag", "foveated")  # allocators that cut by legibility unless told otherwise
+
+
+class Recognizing(Protocol):
+    """Reads strips of text lines: our recogniser, or another one."""
+
+    height: int
+
+    def __call__(self, strips: Tensor, widths: Tensor) -> list[tuple[str, float]]:
+        """Texts and confidences of strips uint8 [n, 1, height, W] of these widths [n]."""
+        ...
+
+
+class PageReader:
+    """Reads text lines of images under a budget. `homunculus.reader.load_page_reader()` makes one.
+
+    Args:
+        finder, scout, recognizer: find text lines, find what is asked for, read lines.
+    """
+
+    def __init__(self, finder: LineFinder, scout: Scout, recognizer: Recognizing) -> None:
+        self.finder, self.scout, self.recognizer = finder, scout, recognizer
+        self.device = next(finder.parameters()).device
+
+    def open(self, image: Source, **loading: Any) -> Page:
+        """Take an image in: a session that can be looked at and read. Loading: page, dpi, max_pixels."""
+        return Page(self, images.load(image, **loading).to(self.device))
+
+    def answer(self, page: Page, questions: Sequence[str], **how: Any) -> list[LineAnswer]:
+        """Answers need a language model, see `LineReader`."""
+        raise InputError("this reader has no language model: load_line_reader makes one that answers")
+
+
+class Page:
+    """What is known of one image: its pyramid, its text lines, what the scout saw, and the lines read so far.
+
+    Made by `PageReader.open`. An image that lies on its side is turned upright first; boxes that users see are those of
+    the image as it was given.
+    """
+
+    def __init__(self, reader: PageReader, pixels: Tensor) -> None:
+        self.reader = reader
+        found = reader.finder.find(grey(pixels[None])[0])
+        self.turns, self.shape = found.turns, (int(pixels.shape[1]), int(pixels.shape[2]))
+        pixels = torch.rot90(pixels, found.turns, (1, 2)) if found.turns else pixels
+        self.scene = Scene(pixels[None], CellTree(pixels.shape[1], pixels.shape[2], CELL))
+        self.lines = found.lines.to(pixels.device)  # [n, 5]
+        self.scene.lines[reader.finder.boxes] = [torch.cat((boxes_of(self.lines), self.lines[:, 4:]), 1)]
+        self.levels = [grey(level)[0] for level in self.scene.levels]
+        self.widths = widths_of(self.lines).tolist()
+        self.texts: dict[tuple[int, ...], tuple[str, float]] = {}  # by line and the levels it was shown at
+
+    # -- what users call ---------------------------------------------------------------------------------------
+
+    def ask(self, question: str, **how: Any) -> LineAnswer:
+        """The answer to a question; see `LineReader.ask` for what can be said about how to look and to answer."""
+        return self.reader.answer(self, [question], **how)[0]
+
+    def look(
+        self,
+        question: str = "",
+        budget: int = BUDGET,
+        allocator: str = ALLOCATOR,
+        relevance: str = RELEVANCE,
+        fixation: Fixation = None,
+        **options: Any,
+    ) -> Glance:
+        """Where a question looks; an empty one is a free look."""
+        return self.looks([question], budget, allocator, relevance, fixation, **options)[0]
+
+    def read(self, budget: int = BUDGET, question: str = "", **how: Any) -> list[Line]:
+        """What a look can read, from top to bottom: without a question, as much of the page as the budget shows."""
+        return list(self.read_look(budget, question, **how).lines)
+
+    def read_look(self, budget: int = BUDGET, question: str = "", **how: Any) -> ReadLines:
+        """`read` with the look that showed the lines."""
+        if not question.strip():
+            how = {"allocator": FREE_ALLOCATOR} | how
+        glance = self.look(question, budget, **how)
+        return ReadLines(tuple(self.as_given(line) for line in self.read_shown(glance)[0]), glance, self)
+
+    # -- steps on the way to an answer -------------------------------------------------------------------------
+
+    @steady()
+    @torch.no_grad()
+    def looks(
+        self,
+        questions: Sequence[str],
+        budget: int = BUDGET,
+        allocator: str = ALLOCATOR,
+        relevance: str = RELEVANCE,
+        fixation: Fixation = None,
+        **options: Any,
+    ) -> list[Glance]:
+        """Looks for several questions."""
+        if allocator in BY_LEGIBILITY and "error" not in options:
+            options["error"] = "legibility"
+        finder = self.reader.finder.boxes if options.get("error") == "legibility" else None
+        scout = self.reader.scout if any(question.strip() for question in questions) else False
+        eye = Eye(allocator, relevance, budget, cell=CELL, scout=scout, finder=finder, **options)
+        return eye.look_for(self.scene, questions, fixation)
+
+    @torch.no_grad()
+    def read_shown(self, glance: Glance, max_tokens: int | None = None) -> tuple[list[Line], list[float]]:
+        """Lines that a look shows legibly, and how relevant each is to its question.
+
+        With `max_tokens` only the most relevant ones that make up about so much text are read.
+        """
+        cells = CellMap.of(glance.selection)
+        shown = shown_levels(cells, self.lines)
+        legible = (self.lines[:, 4] / 2.0**shown >= READ_PRINT).nonzero()[:, 0].tolist()
+        scores = self.scores(glance.question)
+        if max_tokens is not None:
+            legible = self._most_relevant(legible, scores, max_tokens)
+        texts = self._texts(glance, cells, legible)
+        boxes, levels = boxes_of(self.lines).tolist(), shown.tolist()
+        kept = [i for i in legible if texts[i][0] and texts[i][1] >= MIN_CONFIDENCE]
+        lines = [Line(texts[i][0], tuple(boxes[i]), texts[i][1], int(levels[i])) for i in kept]
+        return lines, [scores[i] for i in kept]
+
+    @torch.no_grad()
+    def scores(self, question: str) -> list[float]:
+        """How relevant each line is to a question: the scout's largest logit on it."""
+        if not len(self.lines) or not question.strip():
+            return [0.0] * len(self.lines)
+        with steady():
+            found = self.reader.scout.found(self.reader.scout.page(self.scene), [question])[0].float()  # [h, w]
+        scale = torch.tensor([found.shape[1], found.shape[0]], device=found.device)
+        size = torch.tensor([self.scene.tree.width, self.scene.tree.height], device=found.device)
+        at = (points_on(self.lines).to(found.device) * scale / size).long()
+        x, y = at[..., 0].clamp(0, found.shape[1] - 1), at[..., 1].clamp(0, found.shape[0] - 1)
+        return found[y, x].flatten(1).amax(1).tolist()
+
+    def as_given(self, line: Line) -> Line:
+        """A line with its box in pixels of the image as it was given, inside it."""
+        x0, y0, x1, y1 = (round(v, 1) for v in self.box_as_given(line.box))
+        return replace(line, box=(x0, y0, x1, y1))
+
+    def box_as_given(self, box: Sequence[float]) -> tuple[float, float, float, float]:
+        """A box of the upright page on the image as it was given, cut off at its border."""
+        x0, y0, x1, y1 = box
+        height, width = self.shape
+        for undone in range(self.turns):  # one turn back at a time: the page was turned counter-clockwise
+            wide = width if (self.turns - undone) % 2 else height
+            x0, y0, x1, y1 = wide - y1, x0, wide - y0, x1
+        return max(0.0, x0), max(0.0, y0), min(float(width), x1), min(float(height), y1)
+
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    def _most_relevant(self, legible: list[int], scores: list[float], max_tokens: int) -> list[int]:
+        """The most relevant of some lines that make up about so many tokens, in their order on the page."""
+        room, kept = float(max_tokens), set()
+        for i in sorted(legible, key=lambda i: -scores[i]):
+            if room <= 0:
+                break
+            kept.add(i)
+            room -= self.widths[i] / TOKEN_PIXELS + 1
+        return [i for i in legible if i in kept]
+
+    def _texts(self, glance: Glance, cells: CellMap, wanted: list[int]) -> dict[int, tuple[str, float]]:
+        """Texts and confidences of lines; what was read from the same cells before is not read again."""
+        if not wanted:
+            return {}
+        rows = torch.tensor(wanted, device=self.lines.device)
+        under = cells.at(points_on(self.lines[rows])).flatten(1)
+        level = torch.where(under >= 0, cells.levels[under.clamp(min=0)], -1.0)
+        keys = {i: (i, *key) for i, key in zip(wanted, (level * 8).long().tolist(), strict=True)}
+        new = [i for i in wanted if keys[i] not in self.texts]
+        if new:
+            lines = self.lines[torch.tensor(new, device=self.lines.device)]
+            backend = self.reader.recognizer
+            strips, widths = strips_of(self.levels, glance.selection, cells, lines, backend.height)
+            self.texts.update(zip((keys[i] for i in new), backend(strips, widths), strict=True))
+        found = {i: self.texts[keys[i]] for i in wanted}
+        for old in list(self.texts)[:-MAX_READ]:
+            del self.texts[old]
+        return found
+
+
+def check_question(question: object) -> str:
+    """A question that says something."""
+    if not isinstance(question, str) or not question.strip():
+        raise InputError("a question is missing: ask something about the image")
+    return question
