@@ -27,7 +27,7 @@ from homunculus.eval.machine import machine
 from homunculus.eval.metrics import ratio, resamples, score_of
 from homunculus.files import replacing
 from homunculus.reader import load_reader
-from homunculus.reader.talk import NOT_FOUND
+from homunculus.reader.prompt import NOT_FOUND
 
 SETS = ("docvqa", "sroie", "funsd", "chartqa", "icdar2015", "daquar", "coco_vqa")
 DOCUMENTS = SETS[:4]

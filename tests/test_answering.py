@@ -1,22 +1,20 @@
-"""What the reader learns from: the bridge into a language model, notes, questions and answers behind a page."""
+"""The bridge into a language model, notes, and what is asked about a page."""
 
 import copy
-import random
 
 import numpy as np
 import torch
 
 from homunculus import CellTree, allocate
-from homunculus.reader import Encoder, Scout, talk
+from homunculus.reader import talk
 from homunculus.reader.bridge import where
 from homunculus.reader.encoder import Read
 from homunculus.reader.language import load_language
 from homunculus.reader.letters import encode
 from homunculus.reader.notes import ABOVE, BESIDE, COST, FIRST, POINTS, Note, chosen, laid_out, rank_of, spots
-from homunculus.train.aloud import Line, Said, read_aloud
-from homunculus.train.answering import Joint, ReaderTask, disguised, located, sequence, slipped_in
 from homunculus.train.asks import Asks
-from speaking import SMALL, bridge_for, loud, small_language, tiny_language
+from homunculus.train.page_lines import Said
+from speaking import bridge_for, loud, small_language, tiny_language
 
 # -- the bridge ------------------------------------------------------------------------------------------------
 
@@ -54,65 +52,6 @@ def test_a_token_knows_its_place_on_the_page():
 
 
 # -- what follows the page -------------------------------------------------------------------------------------
-
-
-def test_what_is_missing_at_the_end_of_a_row_changes_nothing(tmp_path):
-    language = load_language(tiny_language(tmp_path))
-    fresh = copy.deepcopy(language.model)
-    bridge = loud(bridge_for(fresh))
-    task = ReaderTask(Joint(bridge, Encoder(**SMALL)), language, Scout()).eval()
-    bridge.merge(fresh)
-    ids, at, seen = torch.randint(1, 200, (2, 9)), torch.tensor([[3, 4, 5], [2, 3, 4]]), torch.randn(2, 11, 64)
-    ids[0, 7:], ids[1, 5:] = talk.PAD, talk.PAD
-    with torch.no_grad():
-        together = task._says(seen, ids, at)
-        for b, length in ((0, 7), (1, 5)):
-            embed = fresh.get_input_embeddings()
-            x = torch.cat((embed(task.before), seen[b], embed(ids[b, :length])))[None]
-            alone = fresh(inputs_embeds=x).logits[0, len(task.before) + 11 + at[b]]
-            torch.testing.assert_close(together[b], alone, rtol=1e-4, atol=1e-4)
-
-
-def test_the_question_stands_before_the_notes_and_after_them_in_lessons_as_later(tmp_path):
-    language = load_language(tiny_language(tmp_path))
-    task = ReaderTask(Joint(bridge_for(language.model), Encoder(**SMALL)), language, Scout())
-    noted, asked = talk.note_ids(language.tokenizer, ["Total 12"])[0], talk.question_ids(language.tokenizer, "Total?")
-    reply = talk.reply_ids(language.tokenizer, "12")
-    rows = [talk.row(ids, length)[None] for ids, length in ((noted, 40), (asked, talk.ASK), (reply, 12))]
-    task.figures = torch.tensor([5])  # no other figures
-    ids, at, answer = task._talk(*rows, torch.tensor([True]))
-    prompt = talk.prompt_ids(language.tokenizer, "Total?", noted)
-    assert ids[0, : len(prompt) + len(reply)].tolist() == prompt + reply
-    assert at[0, 0] == len(prompt) - 1 and answer[0, : len(reply)].tolist() == reply
-    text = language.tokenizer.decode(prompt, skip_special_tokens=False)
-    assert text == "\nTotal?\nTotal 12\n\nTotal?<|im_end|>\n<|im_start|>assistant\n"
-
-
-def test_notes_question_and_answer_follow_without_gaps_and_each_token_is_asked_of_the_one_before():
-    notes, ask = torch.tensor([[7, 8, 0, 0], [9, 0, 0, 0]]), torch.tensor([[11, 12, 13], [21, 0, 0]])
-    reply = torch.tensor([[31, 32, 2, 0], [41, 2, 0, 0]])
-    ids, at, answer = sequence((notes, ask, reply), torch.tensor([True, True]))
-    assert ids[0].tolist() == [7, 8, 11, 12, 13, 31, 32, 2, 0, 0, 0]
-    assert ids[1].tolist() == [9, 21, 41, 2] + [0] * 7
-    assert answer.tolist() == [[31, 32, 2, -1], [41, 2, -1, -1]]
-    for b in range(2):
-        for place, token in zip(at[b].tolist(), answer[b].tolist(), strict=True):
-            assert token < 0 or ids[b, place + 1] == token
-    *_, unusable = sequence((notes, ask, reply), torch.tensor([False, True]))
-    assert (unusable[0] == -1).all() and (unusable[1] >= 0).any()
-
-
-def test_a_place_of_the_answer_is_slipped_in_where_told_and_nowhere_else():
-    points, boxes = torch.full((64, 5, 2), -100.0), torch.zeros(64, 4, 4)
-    boxes[:, 0] = torch.tensor([200.0, 300, 280, 320])
-    told = torch.arange(64) % 2 == 0
-    mixed = slipped_in(points, boxes, told)
-    new = (mixed != points).any(2)
-    assert torch.equal(new.sum(1), told.long()) and len(set(new.nonzero()[:, 1].tolist())) == 5
-    inside = (mixed[new] >= torch.tensor([176, 294])) & (mixed[new] <= torch.tensor([304, 326]))
-    assert inside.all()
-    boxes[0, 0], boxes[1, 0] = torch.tensor([-9.0, -9, -8, -8]), 0
-    assert located(boxes)[:3].tolist() == [False, False, True]
 
 
 def test_the_eye_reads_first_where_the_scout_is_surest_and_no_place_twice():
@@ -192,24 +131,6 @@ def test_what_is_noted_can_neither_end_the_talk_nor_outgrow_its_room(tmp_path):
     assert [len(ids) for ids in talk.note_ids(tokenizer, ["Invoice 4711 " * 90, ""], 40)] == [40, 2]
 
 
-def test_disguised_lessons_have_other_figures_everywhere_and_else_the_same():
-    figures = torch.arange(32, 42)
-    parts = [torch.randint(0, 60, (200, length)) for length in (30, 8, 6)]
-    new = disguised(parts, figures, 0.5)
-    changed = torch.stack([(a != b).any(1) for a, b in zip(parts, new, strict=True)]).any(0)
-    assert 60 < changed.sum() < 140
-    for old, other in zip(parts, new, strict=True):
-        plain = ~torch.isin(old, figures)
-        assert torch.equal(old[plain], other[plain]) and torch.isin(other[~plain], figures).all()
-    row = int(changed.nonzero()[0])
-    pairs = {
-        (int(a), int(b))
-        for old, other in zip(parts, new, strict=True)
-        for a, b in zip(old[row], other[row], strict=True)
-    }
-    assert len({a for a, _ in pairs}) == len({b for _, b in pairs}) == len(pairs)  # one for one in all three
-
-
 def test_cells_come_in_reading_order():
     tree = CellTree(160, 224)
     selection = allocate("foveated", tree, torch.rand(2, tree.size), 20)
@@ -220,32 +141,6 @@ def test_cells_come_in_reading_order():
 
 
 # -- what is asked ---------------------------------------------------------------------------------------------
-
-
-def page_lines() -> list[Line]:
-    texts = ["ACME Trading Company", "Invoice number 4711 of March", "Total amount due 12.50", "Thank you very much"]
-    lines = []
-    for n, text in enumerate(texts):
-        words = text.split()
-        boxes = np.array([[60 * i, 30 * n, 60 * i + 50, 30 * n + 14] for i in range(len(words))], np.float32)
-        lines.append(Line(words, boxes))
-    return lines
-
-
-def test_reading_lessons_say_what_stands_there():
-    lines, rng = page_lines(), random.Random(1)
-    lessons = [lesson for _ in range(30) for lesson in read_aloud(lines, 10, rng)]
-    texts = [line.text for line in lines]
-    assert len({lesson.text for lesson in lessons}) > 25
-    for lesson in lessons:
-        assert any(lesson.answer in text for text in texts)
-        x0, y0, x1, _ = lesson.boxes[0]
-        line = lines[int(y0 // 30)]
-        inside = [w for w, b in zip(line.words, line.boxes, strict=True) if b[0] >= x0 and b[2] <= x1]
-        assert " ".join(inside) == lesson.answer  # the box is that of the answer
-    below = [lesson for lesson in lessons if "below" in lesson.text or "under" in lesson.text]
-    assert below and all(texts.index(lesson.answer) > 0 for lesson in below)
-    assert read_aloud([], 5, rng) == []
 
 
 def test_asks_are_filled_up_and_cut_to_their_parts():

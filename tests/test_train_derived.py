@@ -4,8 +4,8 @@ import random
 
 import numpy as np
 
-from homunculus.train.aloud import Line
 from homunculus.train.derived import derived
+from homunculus.train.page_lines import Line
 
 HIGH = 20
 

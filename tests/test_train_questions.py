@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from homunculus.reader.talk import NOT_FOUND
+from homunculus.reader.prompt import NOT_FOUND
 from homunculus.train.documents import reasoning, wording
 from homunculus.train.documents.asking import complete, distinct
 from homunculus.train.documents.page import Layout, Pen, Question, cleaned

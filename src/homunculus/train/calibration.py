@@ -15,7 +15,7 @@ from homunculus.eval.data import Item, items
 from homunculus.eval.metrics import score_of
 from homunculus.reader import load_reader
 from homunculus.reader.model import Reader
-from homunculus.reader.talk import NOT_FOUND
+from homunculus.reader.prompt import NOT_FOUND
 from homunculus.reader.weights import about, relabel, write_hashes
 from homunculus.train.scans import held_back
 

@@ -42,23 +42,24 @@ def eye(
 def reader(
     config: Annotated[Path, typer.Option("--config", help="The plan, such as configs/reader.toml.")],
     out: Out = Path("runs/reader"),
-    stage: Annotated[str, typer.Option(help="align, answer or real; all, one after the other, if not given.")] = "",
+    stage: Annotated[str, typer.Option(help="finder, recognizer or answer; all in turn if not given.")] = "",
     start: Annotated[
         Path | None, typer.Option(help="Folder of weights or of another run's stage that the first stage starts from.")
     ] = None,
     device: Device = "",
     minutes: Minutes = 0,
 ) -> None:
-    """Train the reader in stages, each from the one before: read aloud, answer questions, real pages.
+    """Train the reader's networks: line finder, recogniser, LoRA of the language model.
 
-    [dim]homunculus train reader --config configs/reader.toml --out runs/reader[/dim]
-    [dim]homunculus train reader --config configs/reader.toml --stage real --start runs/reader/answer[/dim]
+    [dim]homunculus train reader --config configs/reader.toml --stage recognizer --out runs/reader[/dim]
+    [dim]homunculus train transcripts runs/reader --data data --out runs/transcripts.jsonl.gz[/dim]
+    [dim]homunculus train reader --config configs/reader.toml --stage answer --out runs/reader[/dim]
     """
     from homunculus.train.recipe import STAGES
 
     if stage and stage not in STAGES:
         raise InputError(f"--stage must be one of {', '.join(STAGES)}, got {stage!r}")
-    _train(config, out, [stage] if stage else list(STAGES), start, device, minutes, chained=True)
+    _train(config, out, [stage] if stage else list(STAGES), start, device, minutes)
 
 
 def _train(
@@ -68,27 +69,27 @@ def _train(
     start: Path | None,
     device: str,
     minutes: float,
-    chained: bool = False,
 ) -> None:
-    """Train the sections of a plan in turn; chained, each starts from what the one before it left."""
+    """Train the sections of a plan in turn."""
     import math
     import time
 
     import torch
 
-    from homunculus.train.loop import Pages, Trainer, set_up, take_down
+    from homunculus.train.loop import Trainer, set_up, take_down
     from homunculus.train.recipe import read_plan
+    from homunculus.train.tasks import feed_of
 
     plan = read_plan(config)
     wanted = {name: plan.recipes[name] for name in names if name in plan.recipes}
     if not wanted:
         raise InputError(f"{config} has no section [{names[0]}]")
     begun = time.monotonic()
-    pages = Pages(plan.sources, set_up(device or ("cuda" if torch.cuda.is_available() else "cpu")))
+    place = set_up(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     for name, recipe in wanted.items():
-        trainer = Trainer(name, recipe, pages, out / name, plan.sources.workers, start)
+        feed = feed_of(name, plan.sources, recipe, place)
+        trainer = Trainer(name, recipe, feed, out / name, plan.sources.workers, start)
         trainer.run(60 * minutes - (time.monotonic() - begun) if minutes else math.inf)
-        start = out / name if chained else start
     take_down()
 
 
@@ -119,6 +120,25 @@ def ship(
 
     for name, size in shipped(run, out, which).items():
         typer.echo(f"{name}: {size / 1e6:.1f} MB")
+
+
+@app.command()
+def transcripts(
+    weights: Annotated[Path, typer.Argument(help="Folder of weights as `ship` wrote them.")],
+    data: Annotated[list[Path], typer.Option(help="Data folders such as data/docvqa/train; may be given repeatedly.")],
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("runs/transcripts.jsonl.gz"),
+    device: Device = "",
+) -> None:
+    """Write down what line finder and recogniser read on training pages, for the language model to learn from.
+
+    [dim]homunculus train transcripts runs/weights --data data/docvqa/train --data data/funsd/train[/dim]
+    """
+    import torch
+
+    from homunculus.train.ocr.transcripts import transcribe
+
+    count = transcribe(weights, data, out, device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    typer.echo(f"{count} pages, in {out}")
 
 
 @app.command()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homunculus.train.aloud import Array, Line, Said
+from homunculus.train.page_lines import Array, Line, Said
 
 KEYS = (
     "What is the {}?",

@@ -15,7 +15,20 @@ from PIL import Image, ImageDraw, ImageFont
 
 from homunculus.errors import InputError
 from homunculus.files import replacing
-from homunculus.train.documents import chart, form, letter, listing, receipt, sign, table
+from homunculus.train.documents import (
+    business,
+    business_datasheet,
+    business_forms,
+    business_statements,
+    business_tables,
+    chart,
+    form,
+    letter,
+    listing,
+    receipt,
+    sign,
+    table,
+)
 from homunculus.train.documents.asking import complete
 from homunculus.train.documents.page import Layout, Pen, Question, Type
 
@@ -40,8 +53,16 @@ KINDS: dict[str, Callable[[Pen], None]] = {
     "card": sign.card,
     "list": listing.listing,
     "collage": sign.collage,
+    "billing": business.billing,
+    "statement": business_statements.statement,
+    "boxed_form": business_forms.boxed_form,
+    "dense_table": business_tables.dense_table,
+    "datasheet": business_datasheet.datasheet,
 }
-WEIGHTS = {"form": 4, "table": 4, "letter": 3, "receipt": 3, "memo": 2, "report": 2, "invoice": 2, "bars": 2, "list": 2}
+WEIGHTS = {
+    "form": 4, "table": 4, "letter": 3, "receipt": 3, "memo": 2, "report": 2, "invoice": 2, "bars": 2, "list": 2,
+    "billing": 4, "statement": 4, "boxed_form": 4, "dense_table": 3, "datasheet": 2,
+}  # fmt: skip
 COLOURS = ((220, 30, 30), (20, 120, 220), (20, 150, 60))
 
 

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +26,7 @@ from torch import Tensor, nn
 
 from homunculus.errors import InputError
 from homunculus.files import replacing
-from homunculus.reader.language import Language, load_language
 from homunculus.reader.weights import save
-from homunculus.train.answering import Joint, ReaderTask
 from homunculus.train.atlas import Atlas
 from homunculus.train.draw import Glyphs
 from homunculus.train.optim import Muon, Update
@@ -40,10 +37,10 @@ from homunculus.train.scans import Placed, Scans, photos
 from homunculus.train.stream import Stream
 from homunculus.train.tasks import MAIN, task_of
 from homunculus.train.text import Texts
-from homunculus.train.work import FIGURES, LAYERS, Losses, Work
+from homunculus.train.work import FIGURES, LAYERS, Losses, Share, SheetTask, Task, Work
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from homunculus.train.tasks import Feed
 
 HELD_BATCHES = 6
 
@@ -59,12 +56,28 @@ class Pages:
         self.held = Scans(folders, device, held=True) if folders else None
         self.photos = photos(Path(sources.photos)).to(device) if sources.photos else None
         self.glyphs, self.device = Glyphs.of(self.atlas, device), device
-        self.named, self.scout = sources.language, sources.scout or None
 
-    @cached_property
-    def language(self) -> Language:
-        """The language model, loaded when first needed."""
-        return load_language(self.named or None, self.device)
+    def lessons(
+        self, task: Task, recipe: Recipe, step: int, share: Share, workers: int
+    ) -> Iterator[tuple[list[Tensor], int]]:
+        """What each step learns from, and how many pages it is the first to see: a batch serves several steps."""
+        assert isinstance(task, SheetTask)
+        first = step // recipe.looks * share.world + share.rank
+        stream = Stream(recipe, self.atlas, self.texts, self.scans, first, share.world)
+        for batch in stream.loader(workers):
+            sheets = self.sheets(batch, recipe.hard)
+            for look in range(recipe.looks):
+                yield task.prepare(sheets), 0 if look else len(sheets.pixels)
+
+    def held_lessons(self, task: Task, recipe: Recipe) -> Iterator[list[Tensor]]:
+        """Lessons of pages held back."""
+        assert isinstance(task, SheetTask)
+        for n in range(HELD_BATCHES if self.held is not None else 0):
+            assert self.held is not None
+            canvas = recipe.canvases[n % len(recipe.canvases)]
+            size = canvas.height, canvas.width
+            placed = self.held.draft(canvas.batch, size, random.Random(n), asks=recipe.asks, crops=recipe.crops)
+            yield task.prepare(self.sheets(placed, held=True))
 
     def sheets(self, batch: Draft | Placed, hard: float = 1.0, held: bool = False) -> Sheets:
         """A laid-out batch as pixels and labels on the device."""
@@ -80,7 +93,7 @@ class Trainer:
     """Trains one network by its recipe into a folder: state.pt, log.jsonl, log.png and the weights."""
 
     def __init__(
-        self, name: str, recipe: Recipe, pages: Pages, out: Path, workers: int = 0, start: Path | None = None
+        self, name: str, recipe: Recipe, pages: Feed, out: Path, workers: int = 0, start: Path | None = None
     ) -> None:
         self.name, self.recipe, self.pages, self.out, self.workers = name, recipe, pages, out, workers
         self.rank, self.world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
@@ -109,17 +122,14 @@ class Trainer:
         self.began = began = saved = time.monotonic()
         if self._part() >= 1:
             return  # done already
-        stream = Stream(
-            recipe, self.pages.atlas, self.pages.texts, self.pages.scans, self._first(), self.world, self._tokenizer()
-        )
-        batches = stream.loader(self.workers)
+        lessons = self.pages.lessons(self.task, recipe, self.step, Share(self.rank, self.world), self.workers)
         figures = TextColumn("{task.fields[note]}")
         columns = (TextColumn(self.name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), figures)
         with Progress(*columns, disable=self.rank > 0 or not sys.stdout.isatty()) as progress:
             bar = progress.add_task(self.name, total=recipe.steps, completed=self.step, note="")
             recent: list[Losses] = []
             pages = 0
-            for losses, count in self._steps(batches):
+            for losses, count in self._steps(lessons):
                 recent.append({name: value.detach() for name, value in losses.items()})
                 pages += count
                 done, over = self._agreed(self._part() >= 1), self._agreed(time.monotonic() - began > until)
@@ -127,7 +137,7 @@ class Trainer:
                     note = self._log(recent, pages, self.seconds + time.monotonic() - began)
                     progress.update(bar, completed=self.step, note=note)
                     recent, pages = [], 0
-                if self.pages.held is not None and (self.step % recipe.held_every == 0 or done):
+                if self.step % recipe.held_every == 0 or done:
                     self._look_at_held()
                 over = over or done
                 if over or time.monotonic() - saved > recipe.save_seconds:
@@ -137,9 +147,6 @@ class Trainer:
                     break
         self.seconds += time.monotonic() - began
 
-    def _tokenizer(self) -> Tokenizer | None:
-        return self.pages.language.tokenizer if isinstance(self.task, ReaderTask) else None
-
     def _agreed(self, wish: bool) -> bool:
         """Whether any process wishes it: clocks differ, and nobody may wait for one that has stopped."""
         if self.world == 1:
@@ -148,9 +155,8 @@ class Trainer:
         dist.all_reduce(say, dist.ReduceOp.MAX)
         return bool(say)
 
-    def _steps(self, batches: Iterator[Draft | Placed]) -> Iterator[tuple[Losses, int]]:
+    def _steps(self, lessons: Iterator[tuple[list[Tensor], int]]) -> Iterator[tuple[Losses, int]]:
         """Take steps for ever; yields the losses of each and how many pages it was the first to see."""
-        lessons = self._lessons(batches)
         lesson, count = self._ahead(lessons)
         while True:
             losses = self.work.gradients(lesson, self.recipe.weights)
@@ -159,13 +165,6 @@ class Trainer:
             seen = count
             lesson, count = self._ahead(lessons)
             yield losses, seen
-
-    def _lessons(self, batches: Iterator[Draft | Placed]) -> Iterator[tuple[list[Tensor], int]]:
-        """What each step learns from; every batch of pages serves for several."""
-        for batch in batches:
-            sheets = self.pages.sheets(batch, self.recipe.hard)
-            for look in range(self.recipe.looks):
-                yield self.task.prepare(sheets), 0 if look else len(sheets.pixels)
 
     def _ahead(self, lessons: Iterator[tuple[list[Tensor], int]]) -> tuple[list[Tensor], int]:
         """The next lesson, made on a stream of its own while the GPU still works on the last."""
@@ -176,7 +175,8 @@ class Trainer:
             lesson, count = next(lessons)
         main.wait_stream(self.aside)
         for tensor in lesson:
-            tensor.record_stream(main)
+            if tensor.is_cuda:
+                tensor.record_stream(main)
         return lesson, count
 
     def _rate(self) -> float:
@@ -194,32 +194,21 @@ class Trainer:
     @torch.no_grad()
     def _look_at_held(self) -> None:
         """Losses of the averaged weights on pages held back; the best so far are kept."""
-        recipe, held = self.recipe, self.pages.held
-        assert held is not None
         state, lots = torch.get_rng_state(), self.task.rng.getstate()
         self.task.rng.seed(1)
         torch.manual_seed(1)
         total: dict[str, list[float]] = {}
         with self._averaged():
-            for n in range(HELD_BATCHES):
-                canvas = recipe.canvases[n % len(recipe.canvases)]
-                placed = held.draft(
-                    canvas.batch,
-                    (canvas.height, canvas.width),
-                    random.Random(n),
-                    asks=recipe.asks,
-                    crops=recipe.crops,
-                    aloud=recipe.aloud,
-                    tokenizer=self._tokenizer(),
-                    dictating=recipe.dictated > 0,
-                )
-                for name, value in self.work.losses(self.task.prepare(self.pages.sheets(placed, held=True))).items():
+            for lesson in self.pages.held_lessons(self.task, self.recipe):
+                for name, value in self.work.losses(lesson).items():
                     total.setdefault(f"held_{name}", []).append(float(value))
         torch.set_rng_state(state)
         self.task.rng.setstate(lots)
+        if not total:
+            return
         means = {name: sum(values) / len(values) for name, values in total.items()}
         self._write({"step": self.step} | means)
-        main = means[f"held_{MAIN.get(self.name, 'answer')}"]
+        main = means[f"held_{MAIN[self.name]}"]
         if main < self.best and self.rank == 0:
             self.best = main
             self._weights("best")
@@ -241,9 +230,6 @@ class Trainer:
                 log.write(json.dumps(row) + "\n")
             if not sys.stdout.isatty():
                 print(f"{self.name} {json.dumps(row)}", flush=True)
-
-    def _first(self) -> int:
-        return self.step // self.recipe.looks * self.world + self.rank
 
     def _save(self, seconds: float) -> None:
         if self.rank:
@@ -290,8 +276,10 @@ class Trainer:
         """The model with its averaged weights for a while."""
         now = {k: v.clone() for k, v in self.model.state_dict().items()}
         self.model.load_state_dict(self.average)
-        yield
-        self.model.load_state_dict(now)
+        try:
+            yield
+        finally:
+            self.model.load_state_dict(now)
 
 
 def _optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
@@ -301,13 +289,11 @@ def _optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]
     inside = inside if recipe.optimizer == "muon" else set()
     matrices: list[dict[str, Any]] = []
     others: list[dict[str, Any]] = []
-    for part in (model.bridge, model.encoder) if isinstance(model, Joint) else (model,):
-        pace = recipe.encoder if isinstance(model, Joint) and part is model.encoder else 1.0
-        learned = [p for p in part.parameters() if p.requires_grad]
-        rest = [p for p in learned if id(p) not in inside]
-        matrices.append({"params": [p for p in learned if id(p) in inside], "pace": 1.5 * pace})
-        others.append({"params": [p for p in rest if p.ndim >= 2], "weight_decay": recipe.weight_decay, "pace": pace})
-        others.append({"params": [p for p in rest if p.ndim < 2], "weight_decay": 0.0, "pace": pace})
+    learned = [p for p in model.parameters() if p.requires_grad]
+    rest = [p for p in learned if id(p) not in inside]
+    matrices.append({"params": [p for p in learned if id(p) in inside], "pace": 1.5})
+    others.append({"params": [p for p in rest if p.ndim >= 2], "weight_decay": recipe.weight_decay, "pace": 1.0})
+    others.append({"params": [p for p in rest if p.ndim < 2], "weight_decay": 0.0, "pace": 1.0})
     matrices, others = ([group for group in groups if group["params"]] for groups in (matrices, others))
     adam = torch.optim.AdamW(others, lr=recipe.lr, betas=(0.9, 0.98), fused=fast, capturable=fast)
     return [Muon(matrices, recipe.lr, recipe.weight_decay), adam] if matrices else [adam]

@@ -17,7 +17,7 @@ from homunculus.reader.letters import BLANK, END
 from homunculus.reader.scout import STRIDE, Scout, grid_of, small_copy
 from homunculus.train.looks import drawn_budget, drawn_look, padded
 from homunculus.train.pages import Labels, Sheets
-from homunculus.train.work import Losses, Task
+from homunculus.train.work import Losses, SheetTask
 
 CELL = 32
 LEGIBLE = 7.5  # pixels per em from which a letter can be read
@@ -87,7 +87,7 @@ def legible(labels: Labels, selection: Selection) -> Tensor:
     return fine & (length > 0) & (labels.ems >= LEGIBLE)
 
 
-class EncoderTask(Task):
+class EncoderTask(SheetTask):
     """Reading: dense characters of every chosen cell, and words and lines at points.
 
     `prepare` looks at the pages and makes tensors of few different shapes; `forward` takes them to losses. `words` is
@@ -174,7 +174,7 @@ class EncoderTask(Task):
         return [before, gaze / CELL, after, (centres - gaze) / CELL, moving]
 
 
-class ScoutTask(Task):
+class ScoutTask(SheetTask):
     """Finding: where the answers of questions lie, what people tend to ask about, and dense characters."""
 
     model: Scout

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -24,12 +24,9 @@ from homunculus.reader.letters import BLANK, END, encode
 from homunculus.reader.scout import QUESTION
 from homunculus.train import draw as drawing
 from homunculus.train import wear as worn
-from homunculus.train.asks import Asks, about_layout, dictation, tokenised
+from homunculus.train.asks import Asks, about_layout
 from homunculus.train.draw import Glyphs
 from homunculus.train.layouts import Layout
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 LETTERS = 65  # longest line to read, its end included
 SCENIC = {"sign", "label", "card", "collage"}  # kinds that may stand on a photograph
@@ -46,9 +43,8 @@ class Labels:
         text [B, R, LETTERS] codes of words and lines with their end, blank behind; centres [B, R, LETTERS, 2] of those
         characters; line [B, R] False for words; read_boxes [B, R, 4]; ems [B, R] pixels per em, 0 where there is none;
         questions [B, Q, QUESTION] codes; answers [B, Q, PARTS, 4] boxes, empty ones for parts that are not there;
-        usual [B, U, 4] boxes that people tend to ask about, empty for none; for a language model also asked [B, Q, ASK]
-        and replies [B, Q, REPLY], the questions and their answers as its tokens, and where notes are dictated these,
-        noted [B, Q, NOTES], with the answers that they have, told [B, Q, REPLY].
+        usual [B, U, 4] boxes that people tend to ask about, empty for none; where wanted lines [B, M, 5] of all text
+        lines as in `reader.strips`, zero behind the last.
     """
 
     letters: Tensor
@@ -61,10 +57,7 @@ class Labels:
     questions: Tensor
     answers: Tensor
     usual: Tensor
-    asked: Tensor | None = None
-    replies: Tensor | None = None
-    noted: Tensor | None = None
-    told: Tensor | None = None
+    lines: Tensor | None = None
 
     @classmethod
     def of(
@@ -73,7 +66,7 @@ class Labels:
         dense: list[bool],
         reads: list[tuple[Array, ...]],
         asks: list[Asks],
-        tokenizer: Tokenizer | None = None,
+        lines: Tensor | None = None,
     ) -> Labels:
         """From one entry a page: letters [n, 5]; text, centres, line, boxes and ems; what is asked."""
         text, centres, line, boxes, ems = (torch.from_numpy(np.stack(part)) for part in zip(*reads, strict=True))
@@ -81,9 +74,8 @@ class Labels:
         answers, usual = (
             torch.from_numpy(np.stack(part)) for part in zip(*((a.answers, a.usual) for a in asks), strict=True)
         )
-        said = (*tokenised(asks, tokenizer), *dictation(asks, tokenizer)) if tokenizer else ()
         known = torch.from_numpy(np.concatenate(letters))
-        return cls(known, torch.tensor(dense), text, centres, line, boxes, ems, questions, answers, usual, *said)
+        return cls(known, torch.tensor(dense), text, centres, line, boxes, ems, questions, answers, usual, lines)
 
     def first(self, count: int) -> Labels:
         """The labels of the first pages alone."""
@@ -105,6 +97,7 @@ class Labels:
             ems=self.ems * growth[:, None],
             answers=_map_boxes(matrix, self.answers.flatten(1, 2)).view_as(self.answers),
             usual=_map_boxes(matrix, self.usual),
+            lines=None if self.lines is None else _map_lines(matrix, self.lines, growth),
         )
 
 
@@ -131,6 +124,7 @@ class Draft:
     strokes: Tensor  # [S, 7]
     scenic: Tensor  # [B]
     labels: Labels
+    texts: list[list[str]]  # of the lines in `labels.lines`
 
     @classmethod
     def of(
@@ -142,14 +136,11 @@ class Draft:
         lines: int = 20,
         asks: int = 8,
         usual: int = 24,
-        aloud: float = 0.0,
-        tokenizer: Tokenizer | None = None,
-        dictating: bool = False,
+        ocr: bool = False,
     ) -> Draft:
         """Pack layouts of one size, with so many words and lines to read and questions to answer of each.
 
-        With a tokenizer the questions are for a language model, a share of them reading lessons; notes are dictated
-        where they are wanted.
+        With `ocr` also all their text lines.
         """
         pages = [_prepare(layout, advance) for layout in layouts]
         glyphs = [_numbered(b, layout.glyphs[:, :6]) for b, layout in enumerate(layouts)]
@@ -158,13 +149,15 @@ class Draft:
         strokes = [_numbered(b, straight[b][1]) for b in range(len(layouts))]
         letters = [_numbered(b, page) for b, page in enumerate(pages)]
         reads = [_reads(layout, page, rng, words, lines) for layout, page in zip(layouts, pages, strict=True)]
-        answering = tokenizer is not None
-        asked = [about_layout(layout, rng, asks, usual, aloud, answering, dictating) for layout in layouts]
-        labels = Labels.of(letters, [True] * len(layouts), reads, asked, tokenizer)
+        asked = [about_layout(layout, rng, asks, usual) for layout in layouts]
+        every = _lines_of(layouts) if ocr else None
+        labels = Labels.of(letters, [True] * len(layouts), reads, asked, every)
         parts = {"glyphs": glyphs, "fills": fills, "strokes": strokes}
         flat = {name: torch.from_numpy(np.concatenate(part)) for name, part in parts.items()}
         scenic = torch.tensor([layout.kind in SCENIC for layout in layouts])
-        return cls((len(layouts), layouts[0].height, layouts[0].width), scenic=scenic, labels=labels, **flat)
+        texts = [layout.lines if ocr else [] for layout in layouts]
+        size = (len(layouts), layouts[0].height, layouts[0].width)
+        return cls(size, scenic=scenic, labels=labels, texts=texts, **flat)
 
 
 def to(batch: T, device: torch.device | str) -> T:
@@ -255,6 +248,21 @@ def _scenery(paint: Tensor, photos: Tensor | None) -> Tensor:
 def _map(matrix: Tensor, points: Tensor) -> Tensor:
     """Points [B, n, 2] through maps [B, 2, 3]."""
     return points @ matrix[:, :, :2].transpose(1, 2) + matrix[:, None, :, 2]
+
+
+def _map_lines(matrix: Tensor, lines: Tensor, growth: Tensor) -> Tensor:
+    """Lines [B, M, 5] through maps [B, 2, 3] that enlarge by `growth` [B]."""
+    ends = [_map(matrix, lines[..., i : i + 2]) for i in (0, 2)]
+    return torch.cat((*ends, lines[..., 4:] * growth[:, None, None]), 2)
+
+
+def _lines_of(layouts: Sequence[Layout]) -> Tensor:
+    """All text lines of layouts: [B, M, 5]."""
+    lines = torch.zeros(len(layouts), max(len(layout.lines) for layout in layouts), 5)
+    for row, layout in zip(lines, layouts, strict=True):
+        x0, y0, x1, y1 = torch.from_numpy(layout.line_boxes).float().reshape(-1, 4).unbind(1)
+        row[: len(x0)] = torch.stack((x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, y1 - y0), 1)
+    return lines
 
 
 def _map_boxes(matrix: Tensor, boxes: Tensor) -> Tensor:

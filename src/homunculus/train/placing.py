@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from homunculus.train.aloud import Array
+from homunculus.train.page_lines import Array
 
 CUTS = 6  # at most
 LINES = 6  # that a page has at least to be cut

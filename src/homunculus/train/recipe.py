@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from homunculus.errors import InputError
 
 T = TypeVar("T")
-EYE, STAGES = ("encoder", "scout"), ("align", "answer", "real")
+EYE, STAGES = ("encoder", "scout"), ("finder", "recognizer", "answer")
 SECTIONS = (*EYE, *STAGES)
 
 
@@ -22,7 +22,7 @@ class Sources:
     texts: str = ""
     scans: list[str] = field(default_factory=list)  # folders with questions.jsonl, words.jsonl, images/
     photos: str = ""  # a folder of photographs for backgrounds
-    scout: str = ""  # folder of weights whose scout the reader learns with; the shipped one unless told
+    transcripts: str = ""  # what the recogniser reads on the scans, see `homunculus train transcripts`
     language: str = ""  # folder or hub id of the language model; the one of the package unless told
     workers: int = 0  # processes that lay out pages
 
@@ -42,7 +42,8 @@ class Recipe:
     """How one network is trained."""
 
     steps: int
-    canvases: list[Canvas]
+    canvases: list[Canvas] = field(default_factory=list)
+    batch: int = 16  # crops, strips of 512 pixels, or 1,024 tokens of text (finder, recognizer, answer)
     seconds: float = 0.0  # where above 0, the clock ends the run and sets its pace; steps are then an estimate
     crops: bool = False  # whether scans larger than a canvas may be cut
     lr: float = 1e-3  # of AdamW; Muon's is half as much again
@@ -57,13 +58,12 @@ class Recipe:
     hard: float = 1.0  # how worn drawn pages are
     looks: int = 1  # steps taken on each batch of pages
     asks: int = 8  # questions about each page
-    aloud: float = 0.0  # share of them that are reading lessons (reader)
-    told: float = 0.0  # share of lessons in which a place of the answer is slipped in among the scout's (reader)
-    dictated: float = 0.0  # share of steps that learn from notes alone, made from what is known of the pages (reader)
-    encoder: float = 0.0  # how fast the encoder learns, as a share of lr; at 0 not at all (reader)
+    mix: dict[str, float] = field(default_factory=dict)  # how often lessons of each set are drawn
+    order: str = "question-first"  # of the prompt, or "page-first" (answer)
+    max_text_tokens: list[int] = field(default_factory=list)  # of a page's text, drawn by lot (answer)
     ema: float = 0.999
     weights: dict[str, float] = field(default_factory=dict)  # of the losses; 1 unless named
-    sizes: dict[str, int] = field(default_factory=dict)  # of the network, for small trials
+    sizes: dict[str, Any] = field(default_factory=dict)  # of the network, for small trials
     log_every: int = 50
     held_every: int = 1000
     save_seconds: float = 120.0
@@ -96,7 +96,8 @@ def read_plan(path: Path, **changes: Any) -> Plan:
 
 def _recipe(path: Path, name: str, entries: dict[str, Any]) -> Recipe:
     canvases = [_made(Canvas, path, f"{name}.canvases", canvas) for canvas in entries.get("canvases", [])]
-    if not canvases or any(c.height % 32 or c.width % 32 for c in canvases):
+    missing = not canvases and name != "answer"
+    if missing or any(c.height % 32 or c.width % 32 for c in canvases):
         raise InputError(f"{path}: {name}.canvases must be given, with sides that divide by 32")
     return _made(Recipe, path, name, entries | {"canvases": canvases})
 

@@ -8,10 +8,9 @@ import zlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,21 +21,16 @@ from torch import Tensor
 from homunculus.errors import InputError
 from homunculus.reader.letters import BLANK, END, encode, plain
 from homunculus.train import wear as worn
-from homunculus.train.aloud import Line, Said, read_aloud
 from homunculus.train.asks import PARTS, Array, Asks, part_of
 from homunculus.train.derived import Derived, derived
-from homunculus.train.dictation import alike
+from homunculus.train.page_lines import Line, Said
 from homunculus.train.pages import LETTERS, Labels, Sheets, to_grid
 from homunculus.train.placing import PLACES, Band, Gap, Place, bands, gaps
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 HELD = 12  # one page in so many is held back to see when to stop
 ASKED, OWN = 0.4, 0.35  # shares of questions that people asked, and that follow from the page's lines
 CUT = 0.4  # share of pages whose bands change places
 MOST = 24  # boxes of a page that people tend to ask about
-NOWHERE = np.array([[-9, -9, -8, -8]], np.float32)  # of an answer that stands at an unknown place: never seen
 NARROW, WIDE = set("iljtfrI.,:;'|!()[] "), set("mwMWQOGD@%&")
 SEARCHES = ("{}", "{}?", "Find '{}'", "Where is '{}'?", "Where does it say {}?", "Look for {}", 'Show me "{}"')
 
@@ -88,8 +82,6 @@ class Scans:
             self.pages += _read_folder(Path(folder), held)
         if not self.pages:
             raise InputError(f"there are no pages in {', '.join(map(str, folders))}")
-        asked = [said.answer for page in self.pages for said in page.questions]
-        self.others = alike([*asked, *(one.answer for page in self.pages for one in page.derived)])
         self.pixels = [torch.from_numpy(page.pixels).to(device) for page in self.pages]
 
     def __len__(self) -> int:
@@ -104,9 +96,6 @@ class Scans:
         lines: int = 20,
         asks: int = 8,
         crops: bool = False,
-        aloud: float = 0.0,
-        tokenizer: Tokenizer | None = None,
-        dictating: bool = False,
     ) -> Placed:
         """Pages drawn by lot and where they lie on canvases, height x width: about their own size, large ones cut."""
         H, W = size
@@ -118,9 +107,8 @@ class Scans:
             for b, (i, place) in enumerate(zip(picked, places, strict=True))
         ]
         dense = [self.pages[i].dense for i in picked]
-        about = partial(self._answered, dictating=dictating) if tokenizer else self._found
-        asked = [about(self.pages[i], place, H, W, asks, aloud, rng) for i, place in zip(picked, places, strict=True)]
-        labels = Labels.of([row[0] for row in rows], dense, [row[1] for row in rows], asked, tokenizer)
+        asked = [self._found(self.pages[i], place, H, W, asks, rng) for i, place in zip(picked, places, strict=True)]
+        labels = Labels.of([row[0] for row in rows], dense, [row[1] for row in rows], asked)
         maps = torch.from_numpy(np.stack([place.matrix for place in places]))
         return Placed(size, picked, [place.bands for place in places], maps, labels)
 
@@ -186,7 +174,7 @@ class Scans:
             letters = np.stack((np.full(codes.shape, b), codes, spots[..., 0], spots[..., 1], em), -1)[there]
         return letters.astype(np.float32), (text, centres, line, read, ems)
 
-    def _found(self, page: Scan, place: Place, H: int, W: int, asks: int, _: float, rng: random.Random) -> Asks:
+    def _found(self, page: Scan, place: Place, H: int, W: int, asks: int, rng: random.Random) -> Asks:
         """Questions whose answers can be pointed at, and words to look for."""
         real, own = _on_canvas(self._asked(page, place), place, H, W), self._derived(page, place, H, W, asks, rng)
         picked = rng.sample(real, min(part_of(asks, ASKED, rng), len(real)))
@@ -196,22 +184,6 @@ class Scans:
             if len(picked) < asks and _inside(boxes, H, W).all():
                 picked.append(Said(rng.choice(SEARCHES).format(word), boxes, word))
         return Asks.of(picked, asks, [box for said in real for box in said.boxes], MOST)
-
-    def _answered(
-        self, page: Scan, place: Place, H: int, W: int, asks: int, aloud: float, rng: random.Random, dictating: bool
-    ) -> Asks:
-        """Questions to be answered, wherever the answer stands, and lines to be read aloud."""
-        lines = [Line(line.words, place.boxes(line.boxes)) for line in page.lines]
-        lines = [line for line in lines if _inside(line.boxes, H, W).all()]
-        lessons = read_aloud(lines, round(asks * aloud), rng)
-        real = _on_canvas(self._asked(page, place), place, H, W)
-        nowhere = [Said(said.text, NOWHERE, said.answer) for said in self._asked(page, place) if not len(said.boxes)]
-        known, room = [*real, *nowhere], asks - len(lessons)
-        own = self._derived(page, place, H, W, room, rng)[: part_of(room, OWN, rng)]
-        picked = rng.sample(known, min(room - len(own), len(known)))
-        every = [*lessons, *own, *picked]
-        asked = Asks.of(every, asks, [box for said in real for box in said.boxes], MOST)
-        return asked.dictated(lines, every, rng, self.others) if dictating else asked
 
     def _asked(self, page: Scan, place: Place) -> list[Said]:
         """The questions that people asked; without those for a place on the whole page where it was cut."""

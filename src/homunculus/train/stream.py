@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
@@ -16,9 +15,6 @@ from homunculus.train.pages import Draft
 from homunculus.train.recipe import Canvas, Recipe
 from homunculus.train.scans import Placed, Scans
 from homunculus.train.text import Texts
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -31,7 +27,7 @@ class Stream(IterableDataset[Draft | Placed]):
     scans: Scans | None
     first: int  # number of the first batch: a resumed run goes on with pages it has not seen
     stride: int = 1  # several GPUs take turns
-    tokenizer: Tokenizer | None = None  # of the language model that is to answer
+    ocr: bool = False  # whether all text lines are wanted
 
     def __iter__(self) -> Iterator[Draft | Placed]:
         info = get_worker_info()
@@ -53,9 +49,6 @@ class Stream(IterableDataset[Draft | Placed]):
                 rng,
                 asks=self.recipe.asks,
                 crops=self.recipe.crops,
-                aloud=self.recipe.aloud,
-                tokenizer=self.tokenizer,
-                dictating=self.recipe.dictated > 0,
             )
         return self.drawn(canvas, rng)
 
@@ -72,9 +65,7 @@ class Stream(IterableDataset[Draft | Placed]):
             type_.advance,
             rng,
             asks=self.recipe.asks,
-            aloud=self.recipe.aloud,
-            tokenizer=self.tokenizer,
-            dictating=self.recipe.dictated > 0,
+            ocr=self.ocr,
         )
 
     def _real(self, n: int) -> float:

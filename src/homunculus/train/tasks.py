@@ -1,65 +1,104 @@
-"""Which network learns what, by the section of a plan that names it."""
+"""Which network learns what, from which lessons, by the section of a plan that names it."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
 
 from homunculus.errors import InputError
-from homunculus.reader import load_scout
-from homunculus.reader.bridge import Bridge, sizes_of
 from homunculus.reader.encoder import Encoder
+from homunculus.reader.finder import LineFinder
+from homunculus.reader.recognizer import Recognizer
 from homunculus.reader.scout import Scout
-from homunculus.reader.weights import SHIPPED, checked, load
-from homunculus.train.answering import Joint, ReaderTask
+from homunculus.reader.weights import checked, load
 from homunculus.train.losses import EncoderTask, ScoutTask
-from homunculus.train.recipe import Recipe
-from homunculus.train.work import Task
+from homunculus.train.ocr.finding import FinderTask
+from homunculus.train.ocr.recognizing import RecognizerTask
+from homunculus.train.recipe import Recipe, Sources
+from homunculus.train.work import Share, Task
 
-if TYPE_CHECKING:
+MAIN = {"encoder": "read", "scout": "find", "finder": "dice", "recognizer": "ctc", "answer": "answer"}  # when to stop
+
+
+class Feed(Protocol):
+    """Where lessons come from."""
+
+    device: torch.device
+
+    def lessons(
+        self, task: Task, recipe: Recipe, step: int, share: Share, workers: int
+    ) -> Iterator[tuple[list[Tensor], int]]:
+        """What each step from `step` on learns from, and how many new examples are in it."""
+        ...
+
+    def held_lessons(self, task: Task, recipe: Recipe) -> Iterator[list[Tensor]]:
+        """Lessons of pages held back; none where there are no such pages."""
+        ...
+
+
+def feed_of(name: str, sources: Sources, recipe: Recipe, device: torch.device) -> Feed:
+    """The lessons of a section."""
+    if name in ("finder", "recognizer"):
+        from homunculus.train.ocr.feed import OcrPages
+
+        return OcrPages(sources, device)
+    if name == "answer":
+        from homunculus.train.questions.feed import TextLessons
+
+        return TextLessons(sources, recipe, device)
     from homunculus.train.loop import Pages
 
-MAIN = {"encoder": "read", "scout": "find"}  # the loss that tells when to stop; that of answers for the reader
+    return Pages(sources, device)
 
 
-def task_of(name: str, recipe: Recipe, pages: Pages, start: Path | None) -> Task:
+def task_of(name: str, recipe: Recipe, feed: Feed, start: Path | None) -> Task:
     """What the section of this name trains, from the weights in a folder if one is given."""
     try:
-        return BUILD.get(name, _reader)(recipe, pages, start).to(pages.device)
+        return BUILD[name](recipe, feed, start).to(feed.device)
     except TypeError as error:
         raise InputError(f"{name}.sizes does not fit the network: {error}") from error
 
 
-def _encoder(recipe: Recipe, _: Pages, start: Path | None) -> Task:
-    encoder = Encoder(**recipe.sizes)
+def _started(model: Any, name: str, start: Path | None) -> Any:
+    """A network with the weights of a folder: those of a run, or shipped ones."""
     if start is not None:
-        load(encoder, checked(start, "encoder"))
-    return EncoderTask(encoder, seed=recipe.seed)
+        run = start / "last.safetensors"
+        load(model, run if run.is_file() else checked(start, name))
+    return model
 
 
-def _scout(recipe: Recipe, _: Pages, start: Path | None) -> Task:
-    scout = Scout(**recipe.sizes)
-    if start is not None:
-        load(scout, checked(start, "scout"))
-    return ScoutTask(scout)
+def _encoder(recipe: Recipe, _: Feed, start: Path | None) -> Task:
+    return EncoderTask(_started(Encoder(**recipe.sizes), "encoder", start), seed=recipe.seed)
 
 
-def _reader(recipe: Recipe, pages: Pages, start: Path | None) -> Task:
-    """A stage of the reader: from another stage's run, from a folder of weights, or from the shipped encoder alone."""
-    language, folder = pages.language, start or SHIPPED
-    joint = Joint(Bridge(**(sizes_of(language.model) | recipe.sizes)), Encoder())
-    if (folder / "last.safetensors").is_file():
-        load(joint, folder / "last.safetensors")
-    else:
-        load(joint.encoder, checked(folder, "encoder"))
-        if start is not None and (folder / "bridge.safetensors").is_file():  # else a new one
-            load(joint.bridge, checked(folder, "bridge"))
-    joint.encoder.requires_grad_(recipe.encoder > 0)
-    own = replace(language, model=copy.deepcopy(language.model))  # the next stage wants it as it was
-    return ReaderTask(joint, own, load_scout(pages.scout, pages.device), recipe.told, recipe.dictated, recipe.seed)
+def _scout(recipe: Recipe, _: Feed, start: Path | None) -> Task:
+    return ScoutTask(_started(Scout(**recipe.sizes), "scout", start))
 
 
-BUILD: dict[str, Callable[[Recipe, Pages, Path | None], Task]] = {"encoder": _encoder, "scout": _scout}
+def _finder(recipe: Recipe, _: Feed, start: Path | None) -> Task:
+    return FinderTask(_started(LineFinder(**recipe.sizes), "finder", start), seed=recipe.seed)
+
+
+def _recognizer(recipe: Recipe, _: Feed, start: Path | None) -> Task:
+    return RecognizerTask(_started(Recognizer(**recipe.sizes), "recognizer", start), seed=recipe.seed)
+
+
+def _answer(recipe: Recipe, feed: Any, start: Path | None) -> Task:
+    from homunculus.reader.lora import Lora, sizes_of
+    from homunculus.train.answering import AnswerTask
+
+    lora = _started(Lora(**(sizes_of(feed.language.model) | recipe.sizes)), "lora", start)
+    return AnswerTask(lora, feed.language, seed=recipe.seed)
+
+
+BUILD: dict[str, Callable[[Recipe, Any, Path | None], Task]] = {
+    "encoder": _encoder,
+    "scout": _scout,
+    "finder": _finder,
+    "recognizer": _recognizer,
+    "answer": _answer,
+}

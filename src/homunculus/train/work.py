@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import random
 from abc import ABC, abstractmethod
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.distributed as dist
@@ -19,11 +19,19 @@ from homunculus.reader.blocks import Block, LocalBlock
 from homunculus.reader.encoder import Step
 from homunculus.reader.replay import Key, capture
 from homunculus.reader.scout import Join
+from homunculus.reader.weights import usual_dtype
 from homunculus.train.pages import Sheets
 
 Losses = dict[str, Tensor]
 FIGURES = {"exact", "hit"}  # shown, not minimised
 LAYERS = (Block, LocalBlock, Join, Step)  # their matrices are Muon's
+
+
+class Share(NamedTuple):
+    """Which of several processes this is: they take turns at the lessons."""
+
+    rank: int = 0
+    world: int = 1
 
 
 class Task(nn.Module, ABC):
@@ -32,14 +40,20 @@ class Task(nn.Module, ABC):
     model: nn.Module
     rng: random.Random
     about: dict[str, Any] = {}  # what whoever loads the weights must know  # noqa: RUF012
-
-    @abstractmethod
-    def prepare(self, sheets: Sheets) -> list[Tensor]:
-        """What one step learns from, in tensors of few different shapes."""
+    captured = True  # whether a step can be captured as a CUDA graph
+    bf16_on_cpu = False  # whether processors that have bfloat16 should use it
 
     @abstractmethod
     def heavy(self) -> list[nn.Module]:
         """Layers worth compiling."""
+
+
+class SheetTask(Task):
+    """A task whose lessons are made from sheets."""
+
+    @abstractmethod
+    def prepare(self, sheets: Sheets) -> list[Tensor]:
+        """What one step learns from, in tensors of few different shapes."""
 
 
 class Work:
@@ -53,7 +67,11 @@ class Work:
     """
 
     def __init__(self, task: Task, fast: bool, world: int = 1, compiled: bool = False) -> None:
-        self.task, self.fast, self.world = task, fast, world
+        self.task, self.world, self.fast = task, world, fast and task.captured
+        self.device_type = "cuda" if fast else "cpu"
+        wanted = fast or (task.bf16_on_cpu and usual_dtype(torch.device("cpu")) == torch.bfloat16)
+        self.autocast = wanted and not self.fast
+        fast = self.fast
         self.copy = copy.deepcopy(task).bfloat16() if fast else task
         for layer in self.copy.heavy() if fast and compiled else ():
             layer.compile(dynamic=True)
@@ -95,7 +113,14 @@ class Work:
         """Losses alone."""
         if self.fast:
             torch._foreach_copy_(self.copies, self.masters)
+        self.copy.eval()
         with torch.compiler.set_stance("force_eager"):  # not worth compiling anew without gradients
+            losses = self._forward(inputs)
+        self.copy.train()
+        return losses
+
+    def _forward(self, inputs: list[Tensor]) -> Losses:
+        with torch.autocast(self.device_type, torch.bfloat16, enabled=self.autocast):
             return cast(Losses, self.copy(*inputs))
 
     def _once(self, inputs: list[Tensor], weights: dict[str, float]) -> Losses:
@@ -104,7 +129,7 @@ class Work:
         if self.fast:
             with torch.no_grad():
                 torch._foreach_copy_(self.copies, self.masters)
-        losses: Losses = self.copy(*inputs)
+        losses = self._forward(inputs)
         total = torch.stack([weights.get(k, 1.0) * v for k, v in losses.items() if k not in FIGURES]).sum()
         total.backward()
         if self.fast:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from homunculus.reader.talk import NOT_FOUND
+from homunculus.reader.prompt import NOT_FOUND
 from homunculus.train.documents import wording
 from homunculus.train.documents.page import Layout, Pen, Question
 from homunculus.train.documents.reasoning import LONG, NO, YES

@@ -1,0 +1,1 @@
+"""Training of the line finder and the recogniser on real and drawn text lines."""

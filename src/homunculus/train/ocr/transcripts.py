@@ -1,0 +1,66 @@
+"""What line finder and recogniser really read on pages: the text that the language model will have to work with."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from rich.progress import track
+from torch import Tensor
+
+from homunculus.files import replacing
+from homunculus.reader import LineFinder, Recognizer, load_finder, load_recognizer
+from homunculus.reader.strips import boxes_of, grey_pyramid, sample_strips
+
+SCALES = (1, 2)  # pages are read as they are, and at half their size
+MIN_PRINT = 7.5  # pixels: smaller print is not read
+LEVELS = 4
+
+
+def transcribe(weights: Path, folders: Sequence[Path], out: Path, device: str) -> int:
+    """Read all pages of data folders at both scales; one JSON line each. Returns how many pages there were."""
+    finder, recognizer = load_finder(weights, device), load_recognizer(weights, device)
+    names = [(folder, name) for folder in folders for name in _images(folder)]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(out) as unfinished, gzip.open(unfinished, "wt", encoding="utf-8") as file:
+        for folder, name in track(names, "reading pages"):
+            pixels = torch.from_numpy(np.asarray(Image.open(folder / name).convert("L")).copy()).to(device)
+            for row in _rows(pixels, finder, recognizer):
+                image = f"{folder.parent.name}/{folder.name}/{name}"
+                file.write(json.dumps({"image": image} | row) + "\n")
+    return len(names)
+
+
+def _images(folder: Path) -> list[str]:
+    with (folder / "words.jsonl").open(encoding="utf-8") as rows:
+        known = [json.loads(row) for row in rows if row.strip()]
+    return [row["image"] for row in known if not row.get("sheet")]
+
+
+def _rows(pixels: Tensor, finder: LineFinder, recognizer: Recognizer) -> list[dict[str, Any]]:
+    """What is read on one page at each scale."""
+    found = finder.find(pixels, upright=True)
+    levels = grey_pyramid(pixels, LEVELS)
+    rows = []
+    for scale in SCALES:
+        lines = found.lines[found.lines[:, 4] >= MIN_PRINT * scale].to(pixels.device)
+        if len(lines):
+            zoomed = torch.cat((lines[:, :4], lines[:, 4:]), 1) / scale
+            strips, widths = sample_strips(levels[scale.bit_length() - 1 :], zoomed)
+            texts = recognizer(strips, widths)
+        else:
+            texts = []
+        boxes = boxes_of(lines).round().tolist()
+        known = [
+            {"text": text, "box": box, "confidence": round(sure, 3)}
+            for (text, sure), box in zip(texts, boxes, strict=True)
+            if text
+        ]
+        rows.append({"scale": scale, "lines": known})
+    return rows
