@@ -1,4 +1,4 @@
-"""The command line: `homunculus look`, `view`, `ask`, `allocators`, `eval`, `report`, `bench`, `serve`, `train`.
+"""The command line: `homunculus look`, `view`, `ask`, `read`, `allocators`, `eval`, `report`, `bench`, `serve`, `train`.
 
 Colours and progress on a terminal, plain text when piped; exit code 0 only when all went well, 2 for wrong input.
 """
@@ -28,6 +28,7 @@ from homunculus.eval.cli import evaluate, report
 from homunculus.eye import Eye, Glance
 from homunculus.files import replacing
 from homunculus.image import MAX_PIXELS, load
+from homunculus.reader.cli import read
 from homunculus.train.cli import app as train_app
 
 if TYPE_CHECKING:
@@ -277,6 +278,7 @@ def allocators(name: Annotated[str | None, typer.Argument(help="One allocator, t
         out.print(f"  {key} = {parameter.default!r}", markup=False)
 
 
+app.command()(read)
 app.command(name="eval")(evaluate)
 app.command()(report)
 app.command()(bench)

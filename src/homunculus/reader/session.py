@@ -14,7 +14,7 @@ from homunculus.cells import CellTree
 from homunculus.errors import InputError
 from homunculus.eye import Eye, Fixation, Glance
 from homunculus.reader.blocks import steady
-from homunculus.reader.lines import Line
+from homunculus.reader.lines import Line, group_rows
 from homunculus.reader.read_lines import ReadLines
 from homunculus.reader.shown import CellMap, points_on, shown_levels, strips_of
 from homunculus.reader.strips import boxes_of, grey, widths_of
@@ -151,7 +151,8 @@ class Page:
         boxes, levels = boxes_of(self.lines).tolist(), shown.tolist()
         kept = [i for i in legible if texts[i][0] and texts[i][1] >= MIN_CONFIDENCE]
         lines = [Line(texts[i][0], tuple(boxes[i]), texts[i][1], int(levels[i])) for i in kept]
-        return lines, [scores[i] for i in kept]
+        order = [n for row in group_rows(lines) for n in row]
+        return [lines[n] for n in order], [scores[kept[n]] for n in order]
 
     @torch.no_grad()
     def scores(self, question: str) -> list[float]:
