@@ -23,15 +23,17 @@ from homunculus.reader.strips import boxes_of, grey
 from homunculus.relevance import Scene
 
 PIXELS = 1.2e6  # of the small copy that is searched
-MAX_ZOOM = 1.5  # a small page is enlarged by no more
+MAX_ZOOM = 2.5  # a small page is enlarged by no more
 MULTIPLE = 32  # sides of the small copy
 STRIDE = 4  # pixels of the small copy under one place of the maps
-CORE = 0.25  # of the print height: half the height of a line's core
+CORE = 0.17  # of the print height: half the height of a line's core, thin enough to keep tight lines apart
 SHRINK = 0.2  # of the print height: how much shorter than the line its core is at each end
 THRESHOLD = 0.45  # of a core's probability
 MIN_SCORE = 0.5  # mean probability of a core from which it is a line
 LONG = 4.0  # print heights from which a line tells its own slope
 STEEP = 0.15  # slope up to which a line is believed
+INNER = 0.45  # print heights from the centre line: what lies further out joins no line
+APART = 0.3  # print heights: neighbours whose centre lines differ by more belong to two lines
 MAX_LINES = 1000  # of a page
 
 Array = np.ndarray[Any, Any]
@@ -121,19 +123,14 @@ def lines_of(maps: Array) -> tuple[Array, Array]:
 
     The log height counts pixels of the small copy.
     """
-    try:
-        from scipy import ndimage
-    except ImportError as error:
-        raise InputError("finding text lines needs scipy: pip install 'homunculus[hf]'") from error
     probs = 1 / (1 + np.exp(-maps[0]))
-    labels, count = ndimage.label(probs > THRESHOLD)
-    y, x = np.nonzero(labels)
-    if not count:
+    high = np.exp(np.clip(maps[1], 0, 7)) / STRIDE
+    y, x = np.nonzero((probs > THRESHOLD) & (np.abs(maps[2]) < INNER))
+    if not len(y):
         return np.zeros((0, 5), np.float32), np.zeros(0, np.float32)
-    which = labels[y, x] - 1
-    weight = probs[y, x].astype(np.float64)
-    height = np.exp(np.clip(maps[1][y, x], 0, 7)) / STRIDE
+    weight, height = probs[y, x].astype(np.float64), high[y, x]
     centre = y + 0.5 + maps[2][y, x] * height  # of the line, at this column
+    which, count = _groups(y, x, centre, height)
 
     def mean(values: Array) -> Array:
         return np.bincount(which, weight * values, count) / total
@@ -156,3 +153,29 @@ def lines_of(maps: Array) -> tuple[Array, Array]:
     best = np.argsort(-scores[keep], kind="stable")[:MAX_LINES]
     best.sort()
     return lines[keep][best].astype(np.float32), scores[keep][best].astype(np.float32)
+
+
+def _groups(y: Array, x: Array, centre: Array, height: Array) -> tuple[Array, int]:
+    """Which line each place of a core belongs to, and how many there are.
+
+    Neighbours belong together where they tell the same centre line: tight lines have cores that touch.
+    """
+    try:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+    except ImportError as error:
+        raise InputError("finding text lines needs scipy: pip install 'homunculus[hf]'") from error
+    index = np.full((int(y.max()) + 2, int(x.max()) + 2), -1)
+    index[y, x] = np.arange(len(y))
+    one, other = [], []
+    for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+        beside = index[y + down, x + right]
+        here = np.nonzero(beside >= 0)[0]
+        there = beside[here]
+        same = np.abs(centre[here] - centre[there]) < APART * np.minimum(height[here], height[there])
+        one.append(here[same])
+        other.append(there[same])
+    rows, columns = np.concatenate(one), np.concatenate(other)
+    edges = coo_array((np.ones(len(rows), bool), (rows, columns)), shape=(len(y), len(y)))
+    count, which = connected_components(edges, directed=False)
+    return which, int(count)

@@ -54,13 +54,14 @@ def crops_of(store: PageLines, count: int, rng: random.Random, plain: bool = Fal
         lines.append(torch.cat((*ends, known[:, 4:] * scale), 1))
     linear = torch.stack([m for m, _ in maps]).to(device)
     centre = torch.stack([c for _, c in maps]).to(device)
-    step = (torch.arange(2 * SIDE, device=device) + 0.5) / 2 - SIDE / 2  # twice as fine, then averaged
-    at = torch.stack((step[None, :].expand(2 * SIDE, -1), step[:, None].expand(-1, 2 * SIDE)), -1)  # [2S, 2S, 2]
+    step = torch.arange(SIDE, device=device) + 0.5 - SIDE / 2
+    at = torch.stack((step[None, :].expand(SIDE, -1), step[:, None].expand(-1, SIDE)), -1)  # [S, S, 2]
     pages = []
     for n, page in enumerate(picked):
-        spots = (at @ linear[n].T + centre[n])[None]
-        chosen, level = (torch.tensor([value], device=device) for value in (page, levels[n]))
-        pages.append(F.avg_pool2d(store.pages.sample(chosen, level, spots)[:, None], 2))
+        image = store.pages.page(page, levels[n])  # at 1 to 1.7 times the scale of the crop
+        size = torch.tensor([image.shape[1], image.shape[0]], device=device) * 2.0 ** levels[n]
+        grid = (at @ linear[n].T + centre[n]) / size * 2 - 1
+        pages.append(F.grid_sample(image[None, None].float(), grid[None], padding_mode="border", align_corners=False))
     return torch.cat(pages) / 255, lines
 
 
@@ -77,7 +78,7 @@ def targets_of(lines: Tensor, side: int = SIDE) -> Tensor:
     v = x * across[:, 0, None, None] + y * across[:, 1, None, None]
     high = lines[:, 4].clamp(min=2.0)[:, None, None]
     shrink = torch.minimum(SHRINK * high, length[:, None, None] / 4)
-    half = (CORE * high).clamp(min=0.6 * STRIDE)
+    half = (CORE * high).clamp(min=0.55 * STRIDE)
     beyond = torch.maximum(shrink - u, u - (length[:, None, None] - shrink)).clamp(min=0)
     core = (v.abs() <= half) & (beyond <= 0)
     near = (v.abs() <= half + WIDER * high * 0.5) & (beyond <= 0.5 * STRIDE)

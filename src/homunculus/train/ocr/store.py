@@ -44,6 +44,11 @@ class PageStore:
         sizes = torch.tensor([_halves(shape) for shape in shapes], device=device)
         return cls(flat, torch.tensor(base, device=device), sizes, shapes)
 
+    def page(self, page: int, level: int) -> Tensor:
+        """One page at one level. uint8 [h, w]"""
+        (height, width), start = self.sizes[page, level].tolist(), int(self.base[page, level])
+        return self.flat[start : start + height * width].view(height, width)
+
     def sample(self, page: Tensor, level: Tensor, spots: Tensor) -> Tensor:
         """Values of pages [n] at a level each [n], at spots [n, h, w, 2] in pixels of the page: float [n, h, w]."""
         spots = spots / 2.0 ** level[:, None, None, None]
