@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image, ImageDraw, ImageFont
+from rapidfuzz.distance import Levenshtein
 from torch import Tensor
 
 from homunculus import CellTree, Eye, Selection, allocate, load_image
 from homunculus import fixation as looking
-from homunculus.eval.metrics import edits, ratio, resamples
+from homunculus.eval.metrics import ratio, resamples
 from homunculus.relevance import Scene, opponent, query, relevance_of
 
 BOXES = {"sroie": "answer_boxes", "funsd": "answer_boxes", "docvqa": "answer_boxes_ocr"}  # the key of each set
@@ -250,7 +251,12 @@ def compare(truth: str, read: str) -> dict[str, float]:
     """How a text was read, upper and lower case alike: exact, exact but for punctuation at the ends, and edits."""
     truth, read = truth.strip().lower(), read.strip().lower()
     bare = [re.sub(r"^[\W_]+|[\W_]+$", "", text) for text in (truth, read)]
-    return {"exact": truth == read, "bare": bare[0] == bare[1], "edits": edits(truth, read), "length": len(truth)}
+    return {
+        "exact": truth == read,
+        "bare": bare[0] == bare[1],
+        "edits": Levenshtein.distance(truth, read),
+        "length": len(truth),
+    }
 
 
 def by_sort(pages: list[Page], hits: np.ndarray) -> list[dict]:

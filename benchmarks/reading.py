@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
+from rapidfuzz.distance import Levenshtein
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from homunculus import InputError
 from homunculus.eval.machine import machine
-from homunculus.eval.metrics import edits, interval
+from homunculus.eval.metrics import interval
 from homunculus.files import replacing
 from homunculus.reader import load_page_reader
 from homunculus.reader.letters import plain
@@ -103,7 +104,7 @@ def compare(kind: str, true: Sequence[str], read: Sequence[Sequence[str]]) -> tu
         options = [token for line in candidates for token in line.split()] if kind == "words" else list(candidates)
         options += list(candidates)
         right.append(float(text in options))
-        wrong += min([len(text), *(edits(text, option) for option in options)])
+        wrong += min([len(text), *(Levenshtein.distance(text, option) for option in options)])
     return right, wrong / sum(map(len, true))
 
 

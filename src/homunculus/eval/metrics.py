@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from rapidfuzz.distance import Levenshtein
 
 from homunculus.errors import InputError
 
@@ -60,26 +61,6 @@ SAME = 1e-12  # scores that differ by less are the same
 # ---- scores -------------------------------------------------------------------------------------------------------
 
 
-def edits(one: str, other: str) -> int:
-    """Fewest insertions, deletions and replacements that turn one text into the other."""
-    if not one:
-        return len(other)
-    # Myers 1999, as Hyyrö writes it: a column of the table is two bit masks, the steps up and the steps down
-    places: dict[str, int] = {}
-    for i, letter in enumerate(one):
-        places[letter] = places.get(letter, 0) | 1 << i
-    every, last, off = (1 << len(one)) - 1, 1 << (len(one) - 1), len(one)
-    up, down = every, 0
-    for letter in other:
-        here = places.get(letter, 0)
-        level = (((here & up) + up) ^ up) | here | down
-        right, left = (down | ~(level | up)) & every, up & level
-        off += bool(right & last) - bool(left & last)
-        right, left = right << 1 | 1, left << 1
-        up, down = (left | ~(level | right)) & every, right & level
-    return off
-
-
 def anls(said: str, answers: Sequence[str]) -> float:
     """Average normalised Levenshtein similarity (DocVQA): of the nearest answer, 0 if more than half is wrong.
 
@@ -92,7 +73,7 @@ def _similar(said: str, answer: str) -> float:
     longest = max(len(said), len(answer), 1)
     if abs(len(said) - len(answer)) > FAR * longest:
         return 0.0
-    off = edits(said, answer) / longest
+    off = Levenshtein.distance(said, answer) / longest
     return 1 - off if off <= FAR else 0.0
 
 

@@ -6,7 +6,6 @@ which some answers are there is answered again, and only what was missing is add
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import torch
+from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -77,11 +77,12 @@ class Results:
     def __init__(self, folder: Path, about: dict[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path, marks = folder / "results.jsonl", folder / "run.json"
-        self.file: IO[str] = self.path.open("a", encoding="utf-8")
+        self.lock = FileLock(folder / ".results.lock")
         try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            self.lock.acquire(timeout=0)
+        except Timeout as error:
             raise InputError(f"another run is writing to {self.path}; wait for it or choose another --out") from error
+        self.file: IO[str] = self.path.open("a", encoding="utf-8")
         known = json.loads(marks.read_text()) if marks.is_file() else None
         if known is not None and known.get("who") != about["who"]:
             raise InputError(
@@ -110,6 +111,7 @@ class Results:
     def close(self) -> None:
         """Let others write."""
         self.file.close()
+        self.lock.release()
 
     def _settle(self) -> None:
         self.file.flush()
