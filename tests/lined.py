@@ -1,0 +1,47 @@
+"""Grey pages with lines of text that are drawn where the tests say."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
+
+Box = tuple[float, float, float, float]
+TEXTS = (
+    "Invoice number 2024-117",
+    "The meeting begins at nine",
+    "Total amount 1284.50",
+    "Deliver to the north gate",
+    "Paid by card on 14 March",
+    "Harbour Street 21",
+)
+
+
+def sheet(texts: Sequence[tuple[str, int, int, int]], height: int = 800, width: int = 640) -> tuple[Tensor, list[Box]]:
+    """A page with texts at x, y in a size, uint8 [height, width], and the box of each text's ink."""
+    image = Image.new("L", (width, height), 255)
+    draw, boxes = ImageDraw.Draw(image), []
+    for text, x, y, size in texts:
+        font = ImageFont.load_default(size)
+        draw.text((x, y), text, 0, font)
+        boxes.append(draw.textbbox((x, y), text, font))
+    return torch.from_numpy(np.array(image)), boxes
+
+
+def letter(size: int = 24) -> tuple[Tensor, list[Box]]:
+    """A page with the lines of TEXTS below each other."""
+    return sheet([(text, 60, 70 + 110 * n, size) for n, text in enumerate(TEXTS)])
+
+
+def lines_in(boxes: Sequence[Box]) -> Tensor:
+    """The level lines that fill boxes: [n, 5]."""
+    return torch.tensor([[x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, y1 - y0] for x0, y0, x1, y1 in boxes])
+
+
+def shared(one: Sequence[float], other: Sequence[float]) -> float:
+    """Overlap of two boxes: their intersection over their union."""
+    wide = max(0.0, min(one[2], other[2]) - max(one[0], other[0]))
+    high = max(0.0, min(one[3], other[3]) - max(one[1], other[1]))
+    areas = [(x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in (one, other)]
+    return wide * high / max(1e-9, sum(areas) - wide * high)
