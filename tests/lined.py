@@ -36,6 +36,11 @@ def letter(size: int = 24) -> tuple[Tensor, list[Box]]:
     return sheet([(text, 60, 70 + 110 * n, size) for n, text in enumerate(TEXTS)])
 
 
+def card(size: int = 20) -> tuple[Tensor, list[Box]]:
+    """A small page with the first four lines of TEXTS."""
+    return sheet([(text, 30, 40 + 90 * n, size) for n, text in enumerate(TEXTS[:4])], 384, 416)
+
+
 def lines_in(boxes: Sequence[Box]) -> Tensor:
     """The level lines that fill boxes: [n, 5]."""
     return torch.tensor([[x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, y1 - y0] for x0, y0, x1, y1 in boxes])
