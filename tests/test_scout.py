@@ -305,8 +305,11 @@ def test_relevances_without_a_question_load_no_scout(page, monkeypatch):
         hm.Eye(budget=9).look(page, "Who?")
 
 
-def test_the_reader_has_four_public_names():
-    assert sorted(reader.__all__) == ["Encoder", "Scout", "load_encoder", "load_reader", "load_scout"]
+def test_the_reader_has_these_public_names():
+    networks = {"Encoder", "LineFinder", "Recognizer", "Scout"}
+    loaders = {"encoder", "finder", "line_reader", "page_reader", "reader", "recognizer", "scout"}
+    assert set(reader.__all__) == networks | {f"load_{name}" for name in loaders}
+    assert all(callable(getattr(reader, name)) for name in reader.__all__)
 
 
 def test_a_page_that_is_asked_about_without_end_remembers_the_last_questions(scout):

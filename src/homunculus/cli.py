@@ -1,4 +1,4 @@
-"""The command line: `homunculus look`, `view`, `ask`, `read`, `allocators`, `eval`, `report`, `bench`, `serve`, `train`.
+"""The command line: `look`, `view`, `ask`, `read`, `allocators`, `eval`, `report`, `bench`, `serve`, `train`.
 
 Colours and progress on a terminal, plain text when piped; exit code 0 only when all went well, 2 for wrong input.
 """

@@ -113,7 +113,7 @@ def small_copy(page: Tensor) -> Tensor:
     height, width = page.shape
     scale = min(MAX_ZOOM, math.sqrt(PIXELS / (height * width)))
     sides = [max(MULTIPLE, round(side * scale / MULTIPLE) * MULTIPLE) for side in (height, width)]
-    sides = [min(side, int(PIXELS / MULTIPLE)) for side in sides]  # a long thin page
+    sides = [min(side, int(PIXELS / MULTIPLE**2) * MULTIPLE) for side in sides]  # a long thin page
     whole = page[None, None].float()
     return F.interpolate(whole, sides, mode="bilinear", antialias=True) / 127.5 - 1
 

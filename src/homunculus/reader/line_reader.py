@@ -156,10 +156,14 @@ class LineReader(PageReader):
     def stream(self, image: Source, question: str, **how: Any) -> Iterator[LineAnswer]:
         """The answer as it grows, token by token; the last is the whole."""
         loading = {name: how.pop(name) for name in LOADING if name in how}
-        page = self.open(image, **loading)
         generation = {name: how.pop(name) for name in GENERATION if name in how}
+        clock = _Clock(None)
+        page = self.open(image, **loading)
+        clock.lap("open")
         glances = page.looks([check_question(question)], **how)
-        for grown in self.reply([page], glances, **generation):
+        clock.lap("look")
+        number = loading.get("page", 0)
+        for grown in self.reply([page], glances, seconds=clock.seconds, number=number, **generation):
             yield grown[0]
 
     def answer(
@@ -203,6 +207,7 @@ class LineReader(PageReader):
         After each further token of theirs, or only when they are whole if not `every`.
         """
         max_new_tokens, seed = whole_number("max_new_tokens", max_new_tokens, 1), whole_number("seed", seed, *SEEDS)
+        max_text_tokens = whole_number("max_text_tokens", max_text_tokens, 0)
         clock = _Clock(seconds)
         prompts, lines = self.prompts(pages, glances, max_text_tokens)
         clock.lap("read")

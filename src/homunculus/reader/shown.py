@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from homunculus import tokens
@@ -109,6 +110,8 @@ def strips_of(
 ) -> tuple[Tensor, Tensor]:
     """Strips of lines from the pixels of the chosen cells only, each pixel at the level that it was chosen at.
 
+    Print that is larger there than the strip is high is made smaller cell by cell.
+
     Args:
         levels: the pyramid of one grey page, uint8 [h, w] each.
         lines: [n, 5], on the device of the levels.
@@ -127,15 +130,24 @@ def strips_of(
     known = cell >= 0
     cell = cell.clamp(min=0)
     shown = cells.levels[cell].long()
-    level = torch.maximum(shown, strip_level(lines, height)[:, None, None]).clamp(max=len(levels) - 1)
-    scale = 2.0 ** level[..., None]
+    most = (selection.cell & -selection.cell).bit_length() - 1  # halvings whose pixels lie in one cell each
+    coarser = (strip_level(lines, height)[:, None, None] - shown).clamp(0, most)
+    scale = 2.0 ** (shown + coarser)[..., None]
     low, high = (cells.boxes[cell][..., part] / scale for part in (slice(0, 2), slice(2, 4)))
-    inner = torch.minimum(torch.maximum(spots / scale, low + 0.5), torch.maximum(high - 0.5, low + 0.5))
-    spots = torch.where((level == shown)[..., None], inner, spots / scale)  # never a pixel of the next cell
-    flat = torch.cat([page.flatten() for page in levels])
-    starts = torch.tensor([0, *(page.numel() for page in levels[:-1])], device=lines.device).cumsum(0)
-    sizes = torch.tensor([page.shape for page in levels], device=lines.device)
-    strips = bilinear(flat, starts[level], sizes[level], spots)
+    spots = torch.minimum(torch.maximum(spots / scale, low + 0.5), torch.maximum(high - 0.5, low + 0.5))
+    images = list(levels)
+    for _ in range(int(coarser.max()) if len(lines) else 0):
+        images += [_halved(image) for image in images[-len(levels) :]]
+    place = shown + coarser * len(levels)
+    flat = torch.cat([image.flatten() for image in images])
+    starts = torch.tensor([0, *(image.numel() for image in images[:-1])], device=lines.device).cumsum(0)
+    sizes = torch.tensor([image.shape for image in images], device=lines.device)
+    strips = bilinear(flat, starts[place], sizes[place], spots)
     inside = torch.arange(columns, device=lines.device) < widths[:, None, None]
     strips = torch.where(inside & known, strips, UNKNOWN)
     return strips.round().to(torch.uint8)[:, None], widths
+
+
+def _halved(image: Tensor) -> Tensor:
+    """Means of 2 x 2 pixels [h, w]: unlike those of a pyramid they know nothing of the next cell."""
+    return F.avg_pool2d(image[None, None].float(), 2, ceil_mode=True)[0, 0].round().to(torch.uint8)

@@ -110,7 +110,7 @@ class FinderTask(Task):
     def lesson(self, store: PageLines, count: int, hard: float) -> list[Tensor]:
         """Crops [n, 1, SIDE, SIDE], targets [n, 4, h, w], quarter turns [n] to bring each upright."""
         pages, lines = crops_of(store, count, self.rng, plain=hard == 0)
-        targets = torch.stack([targets_of(known) for known in lines])
+        targets = torch.stack([targets_of(known, pages.shape[2]) for known in lines])
         if hard:
             pages = worn.some(worn.wear(pages, 0.5 * hard), 0.06 * hard, lambda x: 1 - x)
         turns = []

@@ -14,6 +14,7 @@ from PIL import Image
 from rich.progress import track
 from torch import Tensor
 
+from homunculus.errors import InputError
 from homunculus.files import replacing
 from homunculus.reader import LineFinder, Recognizer, load_finder, load_recognizer
 from homunculus.reader.strips import boxes_of, grey_pyramid, sample_strips
@@ -38,8 +39,11 @@ def transcribe(weights: Path, folders: Sequence[Path], out: Path, device: str) -
 
 
 def _images(folder: Path) -> list[str]:
-    with (folder / "words.jsonl").open(encoding="utf-8") as rows:
-        known = [json.loads(row) for row in rows if row.strip()]
+    try:
+        with (folder / "words.jsonl").open(encoding="utf-8") as rows:
+            known = [json.loads(row) for row in rows if row.strip()]
+    except OSError as error:
+        raise InputError(f"{folder} is no data folder: {error.strerror} for {error.filename}") from error
     return [row["image"] for row in known if not row.get("sheet")]
 
 
