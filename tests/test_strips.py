@@ -27,6 +27,7 @@ from homunculus.reader.strips import (
     strip_level,
     widths_of,
 )
+from homunculus.relevance import Scene
 from lined import letter, lines_in, sheet
 from small import scene_of
 
@@ -50,6 +51,11 @@ def line(*numbers: float) -> torch.Tensor:
 def noisy(seed: int = 0, height: int = HEIGHT, width: int = WIDTH) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(0, 256, (height, width), dtype=torch.uint8, generator=generator)
+
+
+def chance(scene: Scene) -> torch.Tensor:
+    """A relevance by lot for each cell."""
+    return torch.rand(1, len(scene.tree), generator=torch.Generator().manual_seed(0))
 
 
 def chosen(*cells: tuple[int, int, int], height: int = HEIGHT, width: int = WIDTH) -> Selection:
@@ -200,7 +206,7 @@ def test_the_map_of_cells_tells_the_finest_cell_at_every_place(allocator):
         selection = mixed()
     else:
         scene = scene_of(HEIGHT, WIDTH)
-        selection = allocate(allocator, scene.tree, torch.rand(1, len(scene.tree)), 40)
+        selection = allocate(allocator, scene.tree, chance(scene), 40)
     cells = CellMap.of(selection)
     spots = torch.rand(300, 2, generator=torch.Generator().manual_seed(3)) * torch.tensor([WIDTH, HEIGHT])
     found = cells.at(spots).tolist()
@@ -301,7 +307,7 @@ def test_a_line_that_is_wholly_shown_at_its_best_has_the_strip_of_the_page(size)
 def test_cells_off_the_tree_show_what_they_hold():
     scene = scene_of(HEIGHT, WIDTH)
     levels = [grey(level)[0] for level in scene.levels]
-    selection = allocate("uniform", scene.tree, torch.rand(1, len(scene.tree)), 40)
+    selection = allocate("uniform", scene.tree, chance(scene), 40)
     assert selection.indices is None
     cells = CellMap.of(selection)
     strips, widths = strips_of(levels, selection, cells, LINES)
