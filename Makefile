@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test check docs bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    ask the example page three questions, write out/answer-1.png to -3.png and out/answers.json"
 	@echo "make test    run the tests"
 	@echo "make check   ruff and mypy"
+	@echo "make docs    write the documentation site to out/site"
 	@echo "make bench   time the allocators and the look, write results/*.json"
 	@echo "make setup   everything that tests, checks and benchmarks need, in $(VENV)"
 
@@ -46,6 +47,14 @@ check: $(VENV)/.setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# what the documentation site needs
+$(VENV)/.docs: $(VENV)/.installed
+	$(PIP) --editable ".[docs]"
+	@touch $@
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.setup
 	$(BIN)/python benchmarks/allocators.py

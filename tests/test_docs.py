@@ -1,16 +1,22 @@
 """What README and docs show runs, and the picture in the README is the one that `make demo` makes."""
 
 import re
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
 
 import homunculus as hm
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+WRITTEN = [page for page in sorted(DOCS.rglob("*.md")) if page.parent.name != "report" and page.name != "api.md"]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *WRITTEN]
 BLOCKS = [(p.name, code) for p in PAGES for code in re.findall(r"```python\n(.*?)```", p.read_text(), re.S)]
 
 
@@ -37,6 +43,37 @@ def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def listed(nav: Any) -> Iterator[str]:
+    """The pages of a navigation, whatever sections they stand in."""
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for entry in nav.values() if isinstance(nav, dict) else nav:
+            yield from listed(entry)
+
+
+def test_every_page_is_in_the_navigation_of_the_site_once():
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    assert sorted(listed(nav)) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+def test_pages_of_the_site_link_to_pages_of_the_site():
+    for page in WRITTEN:
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)\)", page.read_text()):
+            assert (page.parent / link).resolve().is_relative_to(DOCS), f"{page.name}: {link}"
+
+
+def test_the_api_page_names_what_there_is_and_all_that_is_public():
+    named = re.findall(r"^::: (\S+)$", (DOCS / "api.md").read_text(), re.M)
+    for name in named:
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(import_module(module), attribute), name
+    assert {f"homunculus.{name}" for name in hm.__all__} <= set(named)
+    assert {f"homunculus.reader.{name}" for name in hm.reader.__all__ if name.startswith("load_")} <= {
+        name.replace("homunculus.load_reader", "homunculus.reader.load_reader") for name in named
+    }
 
 
 def test_every_allocator_has_its_row():
