@@ -1,4 +1,4 @@
-"""The reader, from a run of training to an answer, on the command line and in the benchmark."""
+"""The reader: from weights to an answer, on the command line and in the benchmark."""
 
 import json
 import re
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import load_file
 from transformers import LlamaForCausalLM
 from typer.testing import CliRunner, Result
 
@@ -19,13 +18,15 @@ import reader as reading
 import reader_page
 from homunculus import Eye, InputError, cli
 from homunculus.eval.metrics import anls
-from homunculus.reader import load_encoder, load_reader
+from homunculus.reader import load_reader
+from homunculus.reader.bridge import Bridge, sizes_of
+from homunculus.reader.language import fingerprint, load_language
 from homunculus.reader.model import calibrated
 from homunculus.reader.sight import Sight
-from homunculus.reader.weights import SHIPPED
+from homunculus.reader.weights import SHIPPED, save, write_hashes
 from homunculus.train.calibration import fitted
 from homunculus.train.scans import held_back
-from speaking import tiny_language
+from speaking import loud, tiny_language
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,36 +37,16 @@ def run(*arguments: object) -> Result:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> tuple[Path, Path]:
-    """A folder of weights after a few steps of two stages, and the language model that they are for."""
+    """The shipped networks with a bridge of chance for a tiny language model, and that model."""
     folder = tmp_path_factory.mktemp("reader")
-    language = tiny_language(folder / "language")
-    common = "log_every = 2\nasks = 4\nema = 0.5\nsizes = { rank = 4 }\n"
-    common += "canvases = [{ height = 192, width = 256, batch = 2 }]"
-    plan = folder / "plan.toml"
-    plan.write_text(
-        f'[sources]\nlanguage = "{language}"\n[align]\nsteps = 2\naloud = 0.5\n{common}\n'
-        f"[answer]\nsteps = 4\ntold = 0.5\ndictated = 0.5\nencoder = 0.5\n{common}\n"
-    )
-    result = run("train", "reader", "--config", plan, "--out", folder / "run", "--device", "cpu")
-    assert result.exit_code == 0, result.exception
-    weights = folder / "weights"
+    language, weights = tiny_language(folder / "language"), folder / "weights"
     shutil.copytree(SHIPPED, weights)
-    result = run("train", "ship", folder / "run" / "answer", weights)
-    assert result.exit_code == 0 and "bridge" in result.output and "encoder" in result.output
+    torch.manual_seed(0)
+    spoken = load_language(language).model
+    bridge = loud(Bridge(rank=4, **sizes_of(spoken)))
+    save(bridge, weights / "bridge.safetensors", {"sizes": bridge.sizes, "fits": fingerprint(spoken)})
+    write_hashes(weights)
     return weights, language
-
-
-def test_stages_follow_each_other_and_train_what_they_should(trained):
-    run_folder = trained[0].parent / "run"
-    align, answer = (load_file(run_folder / stage / "last.safetensors") for stage in ("align", "answer"))
-    shipped_encoder = load_encoder().state_dict()
-    kept = [name for name in align if name.startswith("encoder.")]
-    for name in kept:
-        torch.testing.assert_close(align[name], shipped_encoder[name.removeprefix("encoder.")])
-    assert any((answer[name] != align[name]).any() for name in kept)  # it learns in the second stage
-    assert all((align[f"bridge.added.{i}.up.weight"] != 0).any() for i in range(14))
-    rows = [json.loads(line) for line in (run_folder / "answer" / "log.jsonl").read_text().splitlines()]
-    assert {"answer", "exact", "dense", "read"} <= rows[0].keys() and all(row["answer"] > 0 for row in rows)
 
 
 def test_a_reader_answers_with_what_it_looked_at(trained, page):
@@ -261,7 +242,7 @@ def test_the_shipped_reader_is_not_sure_of_what_it_cannot_know(shipped):
 
 
 def test_all_shipped_weights_together_are_small():
-    assert sum(file.stat().st_size for file in SHIPPED.iterdir()) < 48e6
+    assert sum(file.stat().st_size for file in SHIPPED.iterdir()) < 80e6
 
 
 # -- the benchmark ---------------------------------------------------------------------------------------------
