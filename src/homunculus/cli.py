@@ -236,6 +236,10 @@ def ask(
     """
     if any(not question.strip() for question in questions):
         raise InputError("a question is missing: ask something about the image")
+    if model:
+        _refuse("with --model", {"--fixation": fixation, "--weights": weights, "--language": language})
+    else:
+        _refuse("without --model", {"--where": where})
     talk: dict[str, Any] = {"most": most, "temperature": temperature, "seed": seed}
     look: dict[str, Any] = {"allocator": allocator, "relevance": relevance, "budget": budget}
     loading: dict[str, Any] = {"page": page, "dpi": dpi, "max_pixels": max_pixels}
@@ -367,6 +371,14 @@ def _options(given: list[str]) -> dict[str, Any]:
         except (ValueError, SyntaxError):
             options[name] = value  # a bare word
     return options
+
+
+def _refuse(when: str, given: dict[str, object]) -> None:
+    """Name options that were given where they would have no effect."""
+    names = [name for name, value in given.items() if value not in (None, "")]
+    if names:
+        it = "it" if len(names) == 1 else "them"
+        raise InputError(f"{' and '.join(names)} would have no effect {when}; leave {it} out")
 
 
 def _point(text: str | None) -> tuple[float, float] | str | None:
