@@ -313,6 +313,8 @@ def test_a_model_of_a_folder_is_asked_on_the_command_line(vlm, tmp_path, homuncu
     assert (len(lines[0].get("tokens", [])) == 20) == gridded
     code, _, err = homunculus("ask", image, "What is it?", *how, "--png", tmp_path / "said.png")
     assert (code, (tmp_path / "said.png").is_file()) == ((0, True) if gridded else (2, False)), err
+    code, _, err = homunculus("ask", image, "What is it?", *how, "--allocator", "foveated")
+    assert code == (0 if gridded else 2) and ("only grid can choose, got 'foveated'" in err) != gridded
 
 
 def test_what_is_no_list_or_too_narrow_is_told_in_a_sentence(tmp_path):

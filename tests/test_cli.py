@@ -153,6 +153,7 @@ WRONG = [
     (["ask", "{page}", "x", "--model", "m", "--fixation", "5,5"], "--fixation would have no effect with --model"),
     (["ask", "{page}", "x", "--model", "m", "--weights", "w"], "--weights would have no effect with --model"),
     (["ask", "{page}", "x", "--model", "m", "--language", "l"], "--language would have no effect with --model"),
+    (["ask", "{page}", "x", "--model", "m", "--where", "crops", "-a", "dag"], "--allocator would .* --where crops"),
     (["ask", "{page}", "x", "--where", "before"], "--where would have no effect without --model"),
     (["view", "{page}", "x", "--out", "{page}", "-r", "information"], "cannot write .*page.png: File exists"),
     (["allocators", "gird"], "no allocator 'gird'"),
