@@ -14,6 +14,8 @@ from torch.utils._pytree import tree_leaves
 
 import homunculus as hm
 from homunculus.errors import BatchError, ImageError, InputError
+from homunculus.fixation import peak
+from homunculus.relevance import Scene, query
 
 
 def test_the_public_names_are_there():
@@ -60,6 +62,26 @@ def test_the_words_of_the_question_move_the_gaze(page):
     for question, (x, y) in places.items():
         at = eye.look(page, question).fixations[0] / torch.tensor([700, 960])
         assert abs(float(at[0]) - x) < 0.45 and abs(float(at[1]) - y) < 0.2
+
+
+def test_the_places_that_a_question_names_count_once(page):
+    """They are in the relevance `query` already: its peak is where the eye looks, also among several images."""
+
+    def scout(scene, questions):  # a hundred times surer of a place that is not named: elsewhere is a twentieth
+        found = torch.ones(len(questions), scene.tree.size)
+        found[:, scene.tree.locate(torch.tensor([[[100.0, 100.0]]]), 0)[0]] = 100
+        return found
+
+    eye, pixels = hm.Eye(relevance="query", budget=40, scout=scout), hm.load_image(page)
+    for question in ("What is at the bottom right?", "What does the footer say?"):
+        glance = eye.look(page, question)
+        at = peak(glance.tree, glance.relevance[None])[0]
+        assert torch.equal(glance.fixations, at) and glance.fixations.tolist() == [[112.0, 112.0]]
+        both = eye.choose(Scene(pixels.expand(2, -1, -1, -1), glance.tree), [question] * 2)
+        assert torch.equal(both.indices[0], glance.selection.indices[0])
+        flat = eye.look_for(eye.scene(pixels), [question], relevance=torch.ones(1, glance.tree.size))[0]
+        named = query(glance.scene, [question])  # a relevance of one's own knows no words
+        assert torch.equal(flat.fixations, peak(glance.tree, named)[0])
 
 
 def test_fixations_can_be_told_counted_or_centred(page):
