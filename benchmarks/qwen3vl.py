@@ -171,8 +171,7 @@ def chosen_rows(vlm: Any, pixels: torch.Tensor, budget: int, tower: float, devic
         return vlm.prepare(images, questions, budget, "before")
 
     inputs = prepared()
-    views = vlm.views
-    seen = timed(lambda: vlm.family.look(views), device, runs)[0]
+    seen = timed(lambda: vlm.family.look(inputs.views), device, runs)[0]
     eager = timed(lambda: vlm(inputs, logits_to_keep=1), device, runs)[0]
     captured = timed(lambda: vlm.prefill(inputs), device, runs)[0]
     total, memory = timed(lambda: vlm(prepared(), logits_to_keep=1), device, runs)

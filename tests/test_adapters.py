@@ -313,6 +313,19 @@ def test_a_model_of_a_folder_is_asked_on_the_command_line(vlm, tmp_path, homuncu
     assert (len(lines[0].get("tokens", [])) == 20) == gridded
     code, _, err = homunculus("ask", image, "What is it?", *how, "--png", tmp_path / "said.png")
     assert (code, (tmp_path / "said.png").is_file()) == ((0, True) if gridded else (2, False)), err
+    code, _, err = homunculus("ask", image, "What is it?", *how, "--allocator", "foveated")
+    assert code == (0 if gridded else 2) and ("only grid can choose, got 'foveated'" in err) != gridded
+
+
+@torch.no_grad()
+def test_an_answer_shows_the_image_that_its_inputs_were_made_of(vlm):
+    images, how = [picture(160, 96), picture(96, 224, 1)], {"relevance": "information"}
+    prepared = [vlm.prepare([image], ["What is it?"], 9, **how) for image in images]
+    for image, inputs in zip(images, prepared, strict=True):
+        reply = vlm.answer(inputs, "What is it?", 2, do_sample=False)
+        own = vlm.ask(image, ["What is it?"], 2, budget=9, **how)[0]
+        assert (reply.text, reply.to_json()) == (own.text, own.to_json())
+        assert (reply.glance is not None) == ("before" in vlm.family.where)
 
 
 def test_what_is_no_list_or_too_narrow_is_told_in_a_sentence(tmp_path):

@@ -96,9 +96,12 @@ def test_a_wrapped_model_is_timed_too(items, tmp_path):
     assert {row["method"] for row in parsed(path)} == {"grid/query", "fastv"}
 
 
-def test_the_command_times_what_it_asked(items, who, homunculus, tmp_path):
+def test_the_command_times_what_it_asked(items, who, homunculus, tmp_path, monkeypatch):
+    loaded, load = [], Who.asker
+    monkeypatch.setattr(Who, "asker", lambda self, *share: loaded.append(self) or load(self, *share))
     words = ["eval", items[0].image.parents[3], "--allocators", "grid", "--budgets", "16", "--limit", 2, "--time", 1]
     code, _, _ = homunculus(*words, "--out", tmp_path, "--weights", who.weights, "--language", who.language)
     assert code == 0 and len(read(tmp_path / "results.jsonl")) == 2
+    assert len(loaded) == 1, "the model is loaded again to be timed"
     assert [row["n"] for row in parsed(tmp_path / "costs.jsonl")] == [1] * ROUNDS
     assert "1 question of funsd at once" in (tmp_path / "report.md").read_text()

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -88,6 +89,20 @@ def test_sets_are_collected(data, tmp_path):
         collect([str(data)], only=["docvqa"])
     with pytest.raises(InputError, match="same qid"):
         collect([str(data), str(data / "funsd")])
+
+
+def test_a_split_and_a_folder_of_questions_are_sets_too(data, tmp_path, monkeypatch):
+    expected = collect([str(data)])
+    assert collect([str(data / "funsd" / "val")]) == expected  # of the same name, by which it is scored
+    plain = tmp_path / "receipts"
+    shutil.copytree(data / "funsd" / "val", plain)
+    found = collect([str(plain)], "test")  # it has no splits
+    assert [(item.qid, item.answers) for item in found] == [(item.qid, item.answers) for item in expected]
+    assert {item.dataset for item in found} == {"receipts"} and all(item.image.is_file() for item in found)
+    monkeypatch.chdir(data / "funsd")
+    assert {item.dataset for item in collect(["."])} == {"funsd"}
+    with pytest.raises(InputError, match="is the split val of a set, not test; add --split val"):
+        collect([str(data / "funsd" / "val")], "test")
 
 
 def test_sets_of_the_hub_are_read_as_they_are_there(data, tmp_path, monkeypatch):

@@ -90,11 +90,15 @@ def test_mip_counts_beyond_32_bits():
     assert torch.equal(pyramid.halve(x)[2, -999:].cpu(), pyramid.halve(x[2, -2000:].cpu())[-999:])
 
 
+# The band is a difference of luminances, which torch rounds to about 1e-5 grey levels: roots of energies agree to that.
+ROUNDING = {"rtol": 1e-5, "atol": 1e-4}
+
+
 @devices
-@pytest.mark.parametrize(("size", "cell"), [((1, 30), 2), ((20, 33), 32)])
-def test_detail_holds_the_energy_that_torch_finds(device, kernels, size, cell):
-    found, expected = energies(1, *size, cell, device)
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+@pytest.mark.parametrize(("batch", "size", "cell"), [(1, (1, 30), 2), (1, (20, 33), 32), (2, (264, 35), 2)])
+def test_detail_holds_the_energy_that_torch_finds(device, kernels, batch, size, cell):
+    found, expected = energies(batch, *size, cell, device)
+    torch.testing.assert_close(found.sqrt(), expected.sqrt(), **ROUNDING)
     assert found.shape == expected.shape
 
 
@@ -106,7 +110,7 @@ def test_detail_of_any_size():
     @settings(deadline=None, max_examples=300)
     def same(batch, height, width, cell):
         found, expected = energies(batch, height, width, cell, "cuda")
-        assert torch.allclose(found, expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(found.sqrt(), expected.sqrt(), **ROUNDING)
 
     same()
 

@@ -212,7 +212,7 @@ def test_what_is_wrong_is_named(model, lmms, do: Callable[[Any, Any], object], m
         do(model, lmms)
 
 
-def test_a_wrapped_model_answers_in_batches_as_it_does_alone(lmms, card, page, tmp_path):
+def test_a_wrapped_model_answers_in_batches_as_it_does_alone(lmms, card, page, tmp_path, monkeypatch):
     tiny("llava", tmp_path)
     wrapped = ready(lmms.Homunculus(model=str(tmp_path), device="cpu", batch_size="auto", where="before", budget=60))
     asked = [("What is the name?", card), ("Which page of the ledger is this?", page)]
@@ -220,7 +220,9 @@ def test_a_wrapped_model_answers_in_batches_as_it_does_alone(lmms, card, page, t
     vlm = load(tmp_path)
     alone = [vlm.ask(image, [text], most=6, where="before", budget=60)[0].text for text, image in asked]
     assert said == alone and all(alone)
+    shown, given = [], wrapped.answer.vlm.given
+    monkeypatch.setattr(wrapped.answer.vlm, "given", lambda seen: shown.append(seen) or given(seen))
     wrapped.generate_until([request("Which is older?", card, page, max_new_tokens=2)])
-    assert len(wrapped.answer.vlm.views) == 2 and not wrapped.told  # it looks at both
+    assert len(shown[0].views) == 2 and not wrapped.told  # it looks at both
     wrapped.clean()
     assert not hasattr(wrapped, "answer")

@@ -100,12 +100,12 @@ def test_kept_tokens_stand_where_they_stood(vlm):
         pytest.skip("positions of tiles are not those of one grid")
     full = vlm.prepare([IMAGE], [QUESTION], **ALL)
     ours = vlms.prepare(vlm, [IMAGE], [QUESTION], "divprune", BUDGET)
-    rows, columns = vlm.views[0].grid
+    rows, columns = ours.views[0].grid
     at = ours["position_ids"][..., ours["input_ids"] == vlm.family.image_token]
     first = full["position_ids"][..., full["input_ids"] == vlm.family.image_token]
     index = (at - first[0]) if at.ndim == 1 else (at[2] - first[2, 0]) * columns + at[3] - first[3, 0]
     assert (index.diff() > 0).all() and len(index) == BUDGET and int(index.max()) < rows * columns
-    boxes = vlm.views[0].selection.boxes[0] // vlm.family.cell
+    boxes = ours.views[0].selection.boxes[0] // vlm.family.cell
     assert torch.equal(boxes[:, 1] * columns + boxes[:, 0], index)
     whole, kept = (x["mm_encoder_outputs"]["image"] for x in (full, ours))
     assert torch.equal(kept.pooler_output[0], whole.pooler_output[0][index])

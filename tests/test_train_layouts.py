@@ -1,5 +1,4 @@
 import random
-import time
 
 import numpy as np
 import pytest
@@ -112,16 +111,6 @@ def test_a_label_is_asked_by_its_words_and_by_what_it_means() -> None:
     assert len(asked) > 60
     senders = {question.lower().strip(" ?") for question in wording.key_phrases("FROM:", rng, "memo", 300)}
     assert "who sent this memo" in senders
-
-
-def test_a_page_is_laid_out_in_milliseconds() -> None:
-    texts = Texts.builtin(0)
-    rng = random.Random(0)
-    pages = [(kind, *canvas) for kind in KINDS for canvas in CANVASES for _ in range(2)]
-    start = time.process_time()
-    for kind, height, width in pages:
-        lay_out(kind, height, width, texts, TYPE, rng)
-    assert (time.process_time() - start) / len(pages) <= 0.005
 
 
 def test_an_unknown_kind_is_refused() -> None:

@@ -200,7 +200,10 @@ def view(
 def ask(
     image: Annotated[str, typer.Argument(help="PNG, JPEG, WebP, TIFF or PDF.")],
     questions: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="What to answer; one or several.")],
-    allocator: Rule = "foveated",
+    allocator: Annotated[
+        str,
+        typer.Option("--allocator", "-a", help="Rule; unless told, foveated, or grid for a model that shows tiles."),
+    ] = "",
     relevance: Matters = "query",
     budget: Budget = 273,
     fixation: Place = None,
@@ -237,6 +240,12 @@ def ask(
     """
     if any(not question.strip() for question in questions):
         raise InputError("a question is missing: ask something about the image")
+    if model:
+        _refuse("with --model", {"--fixation": fixation, "--weights": weights, "--language": language})
+        _refuse("with --where crops", {"--allocator": allocator if where == "crops" else None})
+    else:
+        _refuse("without --model", {"--where": where})
+        allocator = allocator or "foveated"
     talk: dict[str, Any] = {"most": most, "temperature": temperature, "seed": seed}
     look: dict[str, Any] = {"allocator": allocator, "relevance": relevance, "budget": budget}
     loading: dict[str, Any] = {"page": page, "dpi": dpi, "max_pixels": max_pixels}
@@ -330,8 +339,6 @@ def _vlm(model: str, where: str, device: str) -> Asked:
     vlm = adapters.load(model, device)
 
     def ask(image: str, questions: list[str], look: How, loading: How, talk: How) -> list[Reply]:
-        if vlm.family.rules and look["allocator"] == "foveated":  # which was not asked for
-            look = look | {"allocator": ""}
         return vlm.ask(as_picture(load(image, **loading)), questions, where=where, **look, **talk)
 
     return ask
@@ -369,6 +376,14 @@ def _options(given: list[str]) -> dict[str, Any]:
         except (ValueError, SyntaxError):
             options[name] = value  # a bare word
     return options
+
+
+def _refuse(when: str, given: dict[str, object]) -> None:
+    """Name options that were given where they would have no effect."""
+    names = [name for name, value in given.items() if value not in (None, "")]
+    if names:
+        it = "it" if len(names) == 1 else "them"
+        raise InputError(f"{' and '.join(names)} would have no effect {when}; leave {it} out")
 
 
 def _point(text: str | None) -> tuple[float, float] | str | None:

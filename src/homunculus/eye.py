@@ -270,8 +270,10 @@ class Eye:
         By a relevance of one's own [Q, N] if there is one.
         """
         rows = [self.weigh(scene, [asked]) for asked in questions] if relevance is None else list(relevance.split(1))
+        worded = self._worded(relevance)
         places = [
-            self._fixate(scene, row, asked, fixation, fixations) for row, asked in zip(rows, questions, strict=True)
+            self._fixate(scene, row, asked, fixation, fixations, worded)
+            for row, asked in zip(rows, questions, strict=True)
         ]
         if ALONE & options_of(self.allocator).keys() or len({place.shape for place in places}) != 1:
             return [self._glances(scene, [q], row, at)[0] for q, row, at in zip(questions, rows, places, strict=True)]
@@ -290,8 +292,8 @@ class Eye:
             raise InputError(f"there are {len(scene.pixels)} images but {len(questions)} questions")
         if ALONE & options_of(self.allocator).keys():
             raise InputError(f"{self.allocator} chooses for one image at a time; use look")
-        relevance = self.weigh(scene, questions) if relevance is None else relevance
-        places = looking.peak(scene.tree, relevance * query(scene, list(questions)))
+        worded, relevance = self._worded(relevance), self.weigh(scene, questions) if relevance is None else relevance
+        places = looking.peak(scene.tree, relevance if worded else relevance * query(scene, list(questions)))
         options = self.options | self._context(scene, questions[0])
         return allocate(self.allocator, scene.tree, relevance, self.budget, places, **options)
 
@@ -313,7 +315,13 @@ class Eye:
             return None
         return shipped_scout() if self.scout is True else self.scout
 
-    def _fixate(self, scene: Scene, relevance: Tensor, question: str, fixation: Fixation, count: int) -> Tensor:
+    def _worded(self, given: Tensor | None) -> bool:
+        """Whether relevance has the places in it that a question names: only `query`, unless another is given."""
+        return given is None and self.relevance == "query"
+
+    def _fixate(
+        self, scene: Scene, relevance: Tensor, question: str, fixation: Fixation, count: int, worded: bool
+    ) -> Tensor:
         if isinstance(fixation, str):
             if fixation not in ("centre", "words"):
                 raise InputError(f"fixation must be (x, y) in pixels, 'centre', 'words' or None, got {fixation!r}")
@@ -322,7 +330,7 @@ class Eye:
                 return named
             fixation = None  # no place is named
         if fixation is None:
-            return looking.peak(scene.tree, relevance * query(scene, [question]), count)
+            return looking.peak(scene.tree, relevance if worded else relevance * query(scene, [question]), count)
         try:
             array = np.ascontiguousarray(fixation) if isinstance(fixation, np.ndarray) else fixation
             points = torch.as_tensor(array, dtype=torch.float64)

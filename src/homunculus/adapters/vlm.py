@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +28,17 @@ from homunculus.reader.model import COLDEST, SEEDS
 from homunculus.viz import picture
 
 Messages = Sequence[dict[str, Any]]
+
+
+class Inputs(dict[str, Any]):
+    """Inputs of a model's `forward` and `generate`, and the views of images that they show.
+
+    There are no views where images are tiles or crops.
+    """
+
+    def __init__(self, inputs: Mapping[str, Any], views: Sequence[View] = ()) -> None:
+        super().__init__(inputs)
+        self.views = list(views)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +75,6 @@ class VLM:
 
     def __init__(self, family: Family) -> None:
         self.family, self.model, self.processor = family, family.model, family.processor
-        self.views: list[View] = []  # what `prepare` looked at last; none where there are tiles or crops
 
     @cached_property
     def scout(self) -> Any:
@@ -82,7 +92,7 @@ class VLM:
         whole: bool = False,
         scout: Any = True,
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> Inputs:
         """Inputs for the model's `forward` and `generate`.
 
         Args:
@@ -96,7 +106,6 @@ class VLM:
             whole: positions of coarse cells in whole numbers, for models or engines that take no fractions.
             scout: finds what is asked for; True is the one that comes with the package, False does without.
         """
-        self.views = []
         where, allocator = self._checked(budget, where, allocator, relevance)
         texts, asked, pictures = self.asked(images, questions)
         scout = self.scout if scout is True and relevance in SCOUTED else scout
@@ -108,8 +117,7 @@ class VLM:
         if relevance == "attention" and isinstance(self.family, Gridded):
             found = attentive(self.family, self.prefill, wish)
             if found is not None:
-                inputs, self.views = found
-                return inputs
+                return Inputs(*found)
         return self.given(self.family.show(wish))
 
     def asked(
@@ -124,14 +132,13 @@ class VLM:
         texts = self._texts(groups, questions)
         return texts, [_last(question) for question in questions], [[_opened(one) for one in group] for group in groups]
 
-    def given(self, shown: Shown) -> dict[str, Any]:
+    def given(self, shown: Shown) -> Inputs:
         """What is shown, as inputs of the model."""
-        self.views = shown.views
         pad = self.family.tokenizer.pad_token_id or 0
         made = laid_out(shown.rows, self.family.image_token, shown.units, pad, self.family.guard)
         ready: dict[str, Any] = {name: value.to(self.model.device, non_blocking=True) for name, value in made.items()}
         ready["mm_encoder_outputs"] = {"image": self.family.output(shown.seen)}
-        return self.family.finish(ready)
+        return Inputs(self.family.finish(ready), shown.views)
 
     def _checked(self, budget: int, where: str, allocator: str, relevance: str) -> tuple[str, str]:
         """Where to choose and by which rule, if the family can do that."""
@@ -166,9 +173,7 @@ class VLM:
                 )
         return texts
 
-    def _cropped(
-        self, questions: Sequence[str | Messages], pictures: Sequence[Sequence[Picture]], eye: Eye
-    ) -> dict[str, Any]:
+    def _cropped(self, questions: Sequence[str | Messages], pictures: Sequence[Sequence[Picture]], eye: Eye) -> Inputs:
         """Ordinary inputs, with the pieces of each picture in its place."""
         texts, groups = [], []
         for question, group in zip(questions, pictures, strict=True):
@@ -180,7 +185,7 @@ class VLM:
         how = {"padding": True, "padding_side": "left", "return_tensors": "pt"} | self.family.as_it_is()
         with processing():
             made = self.processor(text=texts, images=groups, **how)
-        return dict(made.to(self.model.device))
+        return Inputs(made.to(self.model.device))
 
     @torch.no_grad()
     def ask(
@@ -199,13 +204,13 @@ class VLM:
         return replies
 
     @torch.no_grad()
-    def answer(self, inputs: dict[str, Any], question: str, most: int = 64, **sampling: Any) -> Reply:
-        """What the model says to the inputs of one question, prepared just now."""
+    def answer(self, inputs: Inputs, question: str, most: int = 64, **sampling: Any) -> Reply:
+        """What the model says to the prepared inputs of one question."""
         said = self.generate(inputs, max_new_tokens=most, output_logits=True, return_dict_in_generate=True, **sampling)
         new = said.sequences[0, inputs["input_ids"].shape[1] :]
         chances = torch.stack(said.logits, 1)[0].float().softmax(-1).gather(1, new[:, None])  # [n, 1]
         text = self.family.tokenizer.decode(new, skip_special_tokens=True).strip()
-        view = self.views[0].glance(question) if self.views else None
+        view = inputs.views[0].glance(question) if inputs.views else None
         return Reply(text, float(chances.mean()), view)
 
     def generate(self, inputs: dict[str, Any], **how: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,10 +71,11 @@ def evaluate(
     }
     about |= {"split": split, "machine": machine(device)}
     batches = plan(items, every, list(dict.fromkeys(map(Way.of, listed(regions)))), batch)
-    run(batches, who, out_, workers, ray, err, about)
+    load = cache(who.asker)  # the sweep and the times ask the same model
+    run(batches, who, out_, workers, ray, err, about, load)
     if time:
         some = collect(data, split, time, listed(sets))
-        costs.measure(who.asker(), some, every, out_ / costs.COSTS, about["machine"])
+        costs.measure(load(), some, every, out_ / costs.COSTS, about["machine"])
     if gaze:
         gazing.measure(Path(gaze), out_)
     out.print(f"wrote {escape(str(write(out_)))}")

@@ -13,6 +13,7 @@ from homunculus.errors import InputError
 from homunculus.files import replacing
 
 Box = tuple[float, float, float, float]
+SPLITS = ("train", "val", "test")  # names of folders that are splits of a set, not sets
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,11 @@ class Item:
 
 def items(folder: Path, dataset: str, split: str = "val", limit: int | None = None) -> list[Item]:
     """The questions of folder/dataset/split, page by page; the first `limit` of them."""
-    place = folder / dataset / split
+    return items_of(folder / dataset / split, dataset, limit)
+
+
+def items_of(place: Path, dataset: str, limit: int | None = None) -> list[Item]:
+    """The questions of the folder that holds questions.jsonl, page by page; the first `limit` of them."""
     try:
         lines = (place / "questions.jsonl").read_text(encoding="utf-8").split("\n")  # texts may hold others
         rows = [json.loads(line) for line in lines if line.strip()]
@@ -57,17 +62,26 @@ def _box(numbers: Sequence[float]) -> Box:
 
 
 def sets_in(source: str, split: str = "val") -> list[tuple[Path, str]]:
-    """The sets that a folder holds, as (folder, name): one set, or several side by side that have such a split."""
+    """The sets that a folder holds, each as (folder of its questions.jsonl, name).
+
+    The folder is one set or several side by side that have such a split, that split of a set, or it holds
+    questions.jsonl itself and has no splits.
+    """
     folder = Path(source)
+    own = folder.absolute()  # "." has a name too
     if (folder / split / "questions.jsonl").is_file():
-        return [(folder.parent, folder.name)]
-    found = sorted(path.parents[1].name for path in folder.glob(f"*/{split}/questions.jsonl") if path.stat().st_size)
+        return [(folder / split, own.name)]
+    if (folder / "questions.jsonl").is_file():
+        if own.name in SPLITS and own.name != split:
+            raise InputError(f"{source} is the split {own.name} of a set, not {split}; add --split {own.name}")
+        return [(folder, own.parent.name if own.name == split else own.name)]
+    found = sorted(path.parent for path in folder.glob(f"*/{split}/questions.jsonl") if path.stat().st_size)
     if not found:
         raise InputError(
-            f"{source} is neither a folder of sets ({split}/questions.jsonl in it or one folder below) nor one of the "
-            f"hub's sets known here: {', '.join(HUB)}"
+            f"{source} is neither a folder of sets (questions.jsonl in it, in {split} or one folder below) nor one of "
+            f"the hub's sets known here: {', '.join(HUB)}"
         )
-    return [(folder, name) for name in found]
+    return [(place, place.parent.name) for place in found]
 
 
 def collect(
@@ -83,9 +97,9 @@ def collect(
         if source in HUB and not Path(source).exists():
             found += from_hub(source, split, limit, cache)
             continue
-        for folder, name in sets_in(source, split):
+        for place, name in sets_in(source, split):
             if not only or name in only:
-                found += items(folder, name, split, limit)
+                found += items_of(place, name, limit)
     names = {(item.dataset, item.qid) for item in found}
     if len(names) < len(found):
         raise InputError("two questions of a set have the same qid; every question needs its own")

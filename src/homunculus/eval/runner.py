@@ -211,8 +211,12 @@ def run(
     ray: bool = False,
     console: Console | None = None,
     about: dict[str, Any] | None = None,
+    load: Callable[[], Asker] | None = None,
 ) -> list[Row]:
-    """Answer all that is missing; all rows of the folder. What `about` says is kept in run.json."""
+    """Answer all that is missing; all rows of the folder. What `about` says is kept in run.json.
+
+    `load` gives the model that answers in this process, if it is not to be loaded for this run alone.
+    """
     results = Results(folder, {"who": who.marks(), "asked": asdict(who)} | (about or {}))
     try:
         _check_asked(batches, results)
@@ -221,7 +225,7 @@ def run(
         wanted = [key for batch in batches for way in batch.ways for key in batch.wanted(way)]
         left = [missing for batch in batches if (missing := _missing(batch, results.done)).ways]
         with _progress(len(wanted), sum(key in results.done for key in wanted), console) as advance:
-            for rows in _answers(left, who, workers, ray) if left else ():
+            for rows in _answers(left, who, workers, ray, load or who.asker) if left else ():
                 advance(results.add(rows))
     finally:
         results.close()
@@ -249,7 +253,9 @@ def _missing(batch: Batch, done: set[Key]) -> Batch:
     return Batch(batch.asks, tuple(way for way in batch.ways if any(key not in done for key in batch.wanted(way))))
 
 
-def _answers(left: Sequence[Batch], who: Who, workers: int, ray: bool) -> Iterator[list[Row]]:
+def _answers(
+    left: Sequence[Batch], who: Who, workers: int, ray: bool, load: Callable[[], Asker]
+) -> Iterator[list[Row]]:
     if ray:
         from homunculus.eval.cluster import on_ray
 
@@ -259,7 +265,7 @@ def _answers(left: Sequence[Batch], who: Who, workers: int, ray: bool) -> Iterat
 
         yield from in_processes(_pieces(left), who, workers)
     else:
-        asker = who.asker()
+        asker = load()
         for batch in left:
             for _, rows in asker.answers(batch.asks, batch.ways):
                 yield rows

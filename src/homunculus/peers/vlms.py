@@ -19,7 +19,7 @@ from torch import Tensor
 from homunculus.adapters.base import Encoded, Picture, Shown, View, Wish, as_picture
 from homunculus.adapters.layout import Unit
 from homunculus.adapters.tiled import Piece, Tiled
-from homunculus.adapters.vlm import VLM, Messages, Reply
+from homunculus.adapters.vlm import VLM, Inputs, Messages, Reply
 from homunculus.errors import InputError, whole_number
 from homunculus.eye import Eye
 from homunculus.peers import BEFORE, INSIDE, list_peers
@@ -34,9 +34,7 @@ ALL = 1 << 40  # tokens, more than any image has
 
 
 @torch.no_grad()
-def prepare(
-    vlm: VLM, images: Sequence[Any], questions: Sequence[str | Messages], peer: str, budget: int
-) -> dict[str, Any]:
+def prepare(vlm: VLM, images: Sequence[Any], questions: Sequence[str | Messages], peer: str, budget: int) -> Inputs:
     """Inputs with the tokens that a method leaves before the language model, as `vlm.prepare` makes them.
 
     Images and questions are as there. `budget` is for each image; one with fewer tokens is shown as it always is.
@@ -66,7 +64,7 @@ def ask(vlm: VLM, image: Any, question: str, peer: str, budget: int, most: int =
     if not plan:
         return vlm.answer(inputs, question, most, do_sample=False), float(count)
     said, sure, left = _said(reader, inputs, method, plan, most)
-    view = _fewer(vlm.views[0], left.nonzero()[:, 0]).glance(question) if vlm.views else None
+    view = _fewer(inputs.views[0], left.nonzero()[:, 0]).glance(question) if inputs.views else None
     text = vlm.family.tokenizer.decode(said, skip_special_tokens=True).strip()
     return Reply(text, sum(sure) / len(sure), view), mean_tokens(plan, depth, count)
 
