@@ -198,6 +198,27 @@ def show(results: dict[str, Any], console: Console) -> None:
     console.print(grid)
 
 
+COLUMNS = ("recall", "precision", "boxes own", "boxes ppocr", "look 273 own", "look all own", "look all ppocr")
+
+
+def table(results: dict[str, Any]) -> str:
+    """The rows as docs/reading.md has them: shares in %, in brackets the share of wrong characters."""
+    lines = [f"| set | n | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 2) + "|"]
+    groups: dict[tuple[str, bool], dict[str, Any]] = {}
+    for row in results["rows"]:
+        groups.setdefault((row["set"], row["half"]), {})[row["what"]] = row
+    for (name, half), rows in groups.items():
+        cells = [cell(rows[what]) if "share" in rows.get(what, {}) else "" for what in COLUMNS]
+        title = f"{name}, half size" if half else name
+        lines.append(f"| {title} | {rows['boxes own']['n']} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def cell(row: dict[str, Any]) -> str:
+    share = "{:.0f} ({:.0f} to {:.0f})".format(*(100 * value for value in (row["share"], *row["interval"])))
+    return f"{share} [{100 * row['wrong_characters']:.1f}]" if "wrong_characters" in row else share
+
+
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
@@ -213,6 +234,7 @@ def main(words: list[str] | None = None) -> None:
     except InputError as error:
         sys.exit(f"error: {error}")
     show(results, console)
+    print(table(results))
     with replacing(args.out) as unfinished:
         unfinished.write_text(json.dumps(results, indent=1) + "\n")
 
