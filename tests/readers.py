@@ -1,31 +1,31 @@
 """A reader small enough to be loaded many times, on disk, and a set of questions for it."""
 
 import json
+import shutil
 from pathlib import Path
 
 import torch
 from PIL import Image, ImageDraw
 
-from homunculus.reader import Encoder, Scout
+from homunculus.reader import Scout
 from homunculus.reader.language import fingerprint
-from homunculus.reader.weights import save, write_hashes
-from speaking import bridge_for, loud, small_language, tiny_language
+from homunculus.reader.weights import SHIPPED, save, write_hashes
+from speaking import loud_lora, small_language, tiny_language
 
-EYE = {"width": 96, "depth": 2, "heads": 3, "reading": 1}
 SCOUT = {"width": 64, "depth": 2, "heads": 2, "joint": 96, "joining": 1, "asking": 1}
 
 
 def tiny_reader(folder: Path) -> tuple[Path, Path]:
-    """Weights and language model of an untrained reader."""
+    """Weights and language model of a reader that finds and reads lines as shipped; the rest of it is untrained."""
     language, weights = tiny_language(folder / "language"), folder / "weights"
     weights.mkdir()
     torch.manual_seed(0)
-    spoken = small_language(300)
-    bridge = loud(bridge_for(spoken))
-    save(Encoder(**EYE), weights / "encoder.safetensors", {"sizes": EYE})
     save(Scout(**SCOUT), weights / "scout.safetensors", {"sizes": SCOUT})
-    header = {"sizes": bridge.sizes, "fits": fingerprint(spoken)}
-    save(bridge, weights / "bridge.safetensors", header)
+    for name in ("finder", "recognizer"):
+        shutil.copy(SHIPPED / f"{name}.safetensors", weights)
+    lora = loud_lora()
+    header = {"sizes": lora.sizes, "fits": fingerprint(small_language(300))}
+    save(lora, weights / "lora.safetensors", header)
     write_hashes(weights)
     return weights, language
 

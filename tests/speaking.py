@@ -1,4 +1,4 @@
-"""Small language models and bridges for the tests of the reader."""
+"""Small language models and LoRA matrices for the tests of the reader."""
 
 from pathlib import Path
 
@@ -6,10 +6,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from homunculus.reader.bridge import Bridge, sizes_of
-from homunculus.reader.talk import ASKED, BEFORE, END
-
-SMALL = {"width": 96, "depth": 1, "heads": 3, "reading": 1}
+from homunculus.reader.lora import Lora, sizes_of
+from homunculus.reader.prompt import ASSISTANT, END, START
 
 
 def small_language(words: int = 200) -> LlamaForCausalLM:
@@ -25,20 +23,18 @@ def small_language(words: int = 200) -> LlamaForCausalLM:
     return LlamaForCausalLM(config).eval().requires_grad_(False)
 
 
-def loud(bridge: Bridge) -> Bridge:
-    """A bridge whose added matrices say something."""
-    for added in bridge.added:
-        torch.nn.init.normal_(added.up.weight, std=0.2)
-    return bridge
-
-
-def bridge_for(language: LlamaForCausalLM) -> Bridge:
-    return Bridge(eye=96, rank=4, **sizes_of(language))
+def loud_lora(seed: int = 0) -> Lora:
+    """A LoRA for the small language model that changes what it says."""
+    torch.manual_seed(seed)
+    lora = Lora(rank=4, **sizes_of(small_language(300)))
+    for weights in lora.weights:
+        torch.nn.init.normal_(weights.b, std=0.1)
+    return lora
 
 
 def tiny_language(folder: Path) -> Path:
     """A language model of two layers with a tokenizer of its own, on disk."""
-    text = [ASKED.format("What is the total amount on this page?"), BEFORE, "Invoice 4711 Total 12.50 " + END]
+    text = [START + "\nWhat is the total amount on this page?" + ASSISTANT, "Invoice 4711 Total 12.50 " + END]
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     letters = pre_tokenizers.ByteLevel.alphabet()

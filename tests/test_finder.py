@@ -14,6 +14,7 @@ from homunculus import CellTree, InputError, image
 from homunculus.reader import LineFinder, Recognizer, load_finder, load_recognizer, load_scout
 from homunculus.reader.convs import ConvNorm, fused
 from homunculus.reader.finder import MAX_LINES, MULTIPLE, PIXELS, SHRINK, STRIDE, lines_of, small_copy
+from homunculus.reader.orientation import find_upright
 from homunculus.reader.session import PageReader
 from homunculus.reader.strips import boxes_of, grey
 from homunculus.relevance import Scene
@@ -183,7 +184,7 @@ def test_lines_of_a_scene_come_as_the_allocators_want_them(finder):
     page, _ = letter()
     pages = torch.stack([page, torch.full_like(page, 255)])[:, None].expand(-1, 3, -1, -1)
     first, second = finder.boxes(Scene(pages, CellTree(800, 640)))
-    lines = finder.find(page, upright=True).lines
+    lines = finder.find(page).lines
     assert torch.allclose(first, torch.cat((boxes_of(lines), lines[:, 4:]), 1)) and second.shape == (0, 5)
 
 
@@ -235,14 +236,16 @@ def test_a_turned_page_is_read_upright_and_its_boxes_lie_on_the_text_as_given(fi
     assert covered.mean() == pytest.approx(float(read.glance.selection.coverage()), abs=0.01)
 
 
-@pytest.mark.xfail(reason="the shipped finder has not yet learned which way up pages are", strict=False)
-@pytest.mark.parametrize("turns", [1, 2, 3])
-def test_the_shipped_finder_turns_a_page_upright(finder, turns):
-    page = grey(image.load(EXAMPLE)[None])[0]
-    assert finder.find(torch.rot90(page, -turns).contiguous()).turns == turns
-
-
-def test_the_shipped_finder_leaves_upright_pages_as_they_are(finder):
+@pytest.mark.parametrize("turns", range(4))
+def test_pages_are_turned_upright_by_the_shipped_weights(finder, turns):
+    recognizer = load_recognizer()
     for file in (EXAMPLE, *sorted((Path(__file__).parent / "documents" / "images").glob("*.png"))[:2]):
-        found = finder.find(grey(image.load(file)[None])[0])
-        assert found.turns == 0 and len(found.lines) > 40
+        page = torch.rot90(grey(image.load(file)[None])[0], -turns).contiguous()
+        found = find_upright(finder, recognizer, page)
+        assert found.turns == turns and len(found.lines) > 40
+
+
+def test_a_page_without_text_is_left_as_it_lies(finder):
+    noise = torch.randint(0, 256, (400, 600), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    for page in (torch.full((400, 600), 255, dtype=torch.uint8), noise):
+        assert find_upright(finder, load_recognizer(), page).turns == 0

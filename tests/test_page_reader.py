@@ -247,7 +247,7 @@ def test_pictures_and_numbers_are_saved(invoice, tmp_path):
 
 def test_a_reader_without_a_language_model_says_what_answers(invoice, reader):
     for ask in (lambda: invoice.ask("What is the total?"), lambda: reader.answer(invoice, ["What?"])):
-        with pytest.raises(InputError, match=r"no language model: load_line_reader makes one that answers"):
+        with pytest.raises(InputError, match=r"no language model: load_reader makes one that answers"):
             ask()
 
 

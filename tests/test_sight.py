@@ -43,36 +43,6 @@ def test_captured_it_chooses_the_same(rule):
         check_agreement(sight, eye, "cuda")
 
 
-def check_glances(sight: Sight, eye: hm.Eye, device: str) -> None:
-    """Several questions about one page, as the reader asks them."""
-    both = scene(416, 300, device)
-    page, again = (Scene(both.pixels[:1], both.tree) for _ in range(2))
-    found, remembered = sight.glances(page, QUESTIONS, eye), eye.scout.page(again)
-    expected = eye.look_for(again, QUESTIONS, relevance=eye.scout.ask(remembered, again, QUESTIONS))
-    for mine, theirs in zip(found, expected, strict=True):
-        wanted = theirs.selection.in_rows()
-        assert mine.question == theirs.question and mine.scene is page
-        assert torch.equal(mine.selection.boxes, wanted.boxes) and torch.equal(mine.selection.indices, wanted.indices)
-        assert torch.equal(mine.relevance, theirs.relevance) and torch.equal(mine.fixations, theirs.fixations)
-        assert mine.cells is not None and torch.equal(mine.patches(), tokens.patches(again.levels, wanted)[0])
-    maps = eye.scout.page(page).maps
-    assert list(maps) == QUESTIONS and torch.equal(eye.scout.page(page).features, remembered.features)
-    assert all(torch.equal(maps[question], remembered.maps[question]) for question in QUESTIONS)
-
-
-@pytest.mark.parametrize("rule", STEADY)
-def test_it_looks_for_several_questions_at_a_page(rule):
-    check_glances(Sight(), hm.Eye(rule, "query", 40, scout=load_scout()), "cpu")
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("rule", STEADY)
-def test_captured_it_looks_for_several_questions(rule):
-    sight, eye = Sight(), hm.Eye(rule, "query", 40, scout=load_scout(device="cuda"))
-    for _ in range(4):
-        check_glances(sight, eye, "cuda")
-
-
 def test_what_it_cannot_do_is_left_to_the_eye():
     scout, sight = load_scout(), Sight()
     assert not sight.can(hm.Eye("foveated", "information", 40), QUESTIONS)

@@ -6,26 +6,17 @@ from dataclasses import replace
 import torch
 
 from homunculus.cells import CellTree, Selection
-from homunculus.reader.letters import BLANK, encode
+from homunculus.reader.letters import BLANK
 from homunculus.reader.scout import QUESTION
 from homunculus.train import looks, losses
-from homunculus.train.losses import IGNORE, LEGIBLE, cells_under, find_loss, legible, slot_map, slots_of
-from homunculus.train.pages import LETTERS, Labels
+from homunculus.train.losses import IGNORE, LEGIBLE, cells_under, find_loss, slot_map, slots_of
+from homunculus.train.pages import Labels
 
 
-def labels_of(letters: list[list[float]], reads: list[tuple[str, list[tuple[float, float]], float]] = ()) -> Labels:
-    """Labels of one page: letters [code, x, y, em], and words with the centres of their letters and their em."""
-    text, count = torch.zeros(1, max(1, len(reads)), LETTERS, dtype=torch.uint8), max(1, len(reads))
-    centres, ems = torch.zeros(1, count, LETTERS, 2), torch.zeros(1, count)
-    for row, (word, spots, em) in enumerate(reads):
-        text[0, row] = encode([word], LETTERS, end=True)[0]
-        centres[0, row, : len(spots)] = torch.tensor(spots).view(-1, 2)
-        ems[0, row] = em
-    nothing = torch.zeros(1, 1, 4)
-    return Labels(
-        torch.tensor([[0.0, *row] for row in letters]).view(-1, 5), torch.ones(1, dtype=torch.bool), text, centres,
-        torch.zeros(1, count, dtype=torch.bool), nothing, ems, torch.zeros(1, 1, QUESTION), nothing[None], nothing,
-    )  # fmt: skip
+def labels_of(letters: list[list[float]]) -> Labels:
+    """Labels of one page: letters [code, x, y, em]."""
+    rows, nothing = torch.tensor([[0.0, *row] for row in letters]).view(-1, 5), torch.zeros(1, 1, 4)
+    return Labels(rows, torch.ones(1, dtype=torch.bool), torch.zeros(1, 1, QUESTION), nothing[None], nothing)
 
 
 def test_letters_fall_into_their_slots_at_every_level():
@@ -100,32 +91,16 @@ def test_the_loss_of_finding_falls_when_the_right_place_rises():
     assert float(find_loss(torch.zeros(1, 2, 9), target & False, asked & False)) == 0
 
 
-def test_what_is_legible_is_shown_finely_enough_and_wholly():
-    tree = CellTree(128, 128, levels=3)
-    spots = [(40.0, 40.0), (50.0, 40.0), (60.0, 40.0)]
-    across = [(40.0, 80.0), (66.0, 80.0), (90.0, 80.0)]
-    reads = [
-        ("abc", spots, 10),
-        ("abc", spots, 16),
-        ("abc", spots, 31),
-        ("abc", spots, 7),
-        ("abc", across, 10),
-        ("", [], 0),
-    ]
-    labels = labels_of([], reads)
-
-    def at(*cells: tuple[float, float, int]) -> list[bool]:
-        indices = [int(tree.locate(torch.tensor([[[x, y]]]), level)) for x, y, level in cells]
-        return legible(labels, Selection.of(tree, torch.tensor([indices])))[0].tolist()
-
-    assert at((40, 40, 0)) == [True, True, True, False, False, False]
-    assert at((40, 40, 1)) == [False, True, True, False, False, False]
-    assert at((40, 40, 2)) == [False, False, True, False, False, False]
-    assert at((40, 40, 2), (40, 40, 0)) == [True, True, True, False, False, False]
-    assert at((40, 80, 0), (66, 80, 0)) == [False, False, False, False, True, False]
-    assert at((40, 80, 0)) == [False] * 6
-    hidden = Selection.of(tree, torch.tensor([[int(tree.locate(torch.tensor([[[90.0, 9.0]]]), 0)), -1]]))
-    assert not legible(labels, hidden).any()
+def test_the_encoder_looks_near_a_letter_of_its_page():
+    corner, edge = [35.0, 40.0, 10.0, 16.0], [36.0, 600.0, 300.0, 16.0]
+    letters = [[0.0, *corner]] * 3 + [[2.0, *edge]] + [[2.0, 37.0, 900.0, 300.0, 16.0]] * 50  # those are not shown
+    labels = replace(labels_of([]), letters=torch.tensor(letters))
+    torch.manual_seed(0)
+    found = torch.stack([losses.fixations(labels, 4, (480, 640)) for _ in range(300)])
+    assert (found >= 0).all() and (found <= torch.tensor([639.0, 479.0])).all()
+    expected = torch.tensor([[40.0, 10.0], [320.0, 240.0], [600.0, 300.0], [320.0, 240.0]])
+    torch.testing.assert_close(found.median(0).values, expected, rtol=0, atol=12)
+    assert losses.fixations(labels_of([]), 1, (480, 640)).shape == (1, 2)
 
 
 def test_looks_have_as_many_cells_as_asked_for():

@@ -14,7 +14,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 
 from homunculus import InputError
-from homunculus.reader import load_finder, load_line_reader, load_recognizer
+from homunculus.reader import load_finder, load_reader, load_recognizer
 from homunculus.reader.finder import STRIDE, lines_of
 from homunculus.reader.recognizer import CLASSES
 from homunculus.reader.shown import points_on
@@ -238,18 +238,20 @@ def bars() -> tuple[PageLines, torch.Tensor]:
 
 def test_crops_show_their_lines_where_they_say(monkeypatch):
     monkeypatch.setattr(finding, "TILTED", 1.0)
-    store, known = bars()
+    (store, known), seen = bars(), 0
     for plain, seed in ((True, 0), (False, 1), (False, 2)):
         crops, lines = crops_of(store, 1, random.Random(seed), plain=plain)
-        assert crops.shape == (1, 1, SIDE, SIDE) and crops.min() >= 0 and crops.max() <= 1
+        assert crops.shape == (1, 1, SIDE, SIDE) and crops.min() >= 0 and crops.max() <= 1 + 1e-5
         for line in lines[0]:
             x, y = points_on(line[None] * torch.tensor([1, 1, 1, 1, 0.8]))[0].flatten(0, 1).long().unbind(1)
             inside = (x > 2) & (y > 2) & (x < SIDE - 2) & (y < SIDE - 2)
-            assert inside.any() and crops[0, 0, y[inside], x[inside]].mean() < 0.1
+            seen += bool(inside.any())  # a crop may leave out a part of the page
+            assert not inside.any() or crops[0, 0, y[inside], x[inside]].mean() < 0.1
         slopes = (lines[0][:, 3] - lines[0][:, 1]) / (lines[0][:, 2] - lines[0][:, 0])
         assert (slopes == 0).all() if plain else (slopes != 0).all()
         zoom = lines[0][:, 4] / known[:, 4]
-        assert zoom[0] == zoom[1] and 1 < zoom[0] < 2
+        assert zoom[0] == zoom[1] and 1 < zoom[0] < 2.5
+    assert seen >= 4
 
 
 @torch.no_grad()
@@ -258,9 +260,9 @@ def test_turned_crops_are_brought_upright_by_their_label_and_not_searched(monkey
     store, _ = bars()
     task = FinderTask(finding.LineFinder(**FINDER), seed=3)
     pages, targets, turns = task.lesson(store, 2, 0.0)
-    [upright], _ = crops_of(store, 1, random.Random(0), plain=True)
+    crops, _ = crops_of(store, 2, random.Random(3), plain=True)
     assert (targets[:, 3] == 0).all() and set(turns.tolist()) <= {1, 2, 3}
-    for page, turn in zip(pages, turns.tolist(), strict=True):
+    for page, upright, turn in zip(pages, crops, turns.tolist(), strict=True):
         assert (torch.rot90(page.float(), turn, (1, 2)) - upright).abs().max() < 0.01
         assert (page.float() - upright).abs().mean() > 0.01
     losses = task(*(part[:1] for part in (pages, targets, turns)))
@@ -362,7 +364,7 @@ def test_all_stages_run_go_on_and_are_shipped(homunculus, few_held, folder, lang
     assert found.lines.shape[1] == 5 and load_recognizer(weights).sizes == RECOGNIZER
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the LoRA is for this language model
-        reader = load_line_reader(weights, language, dtype=torch.float32)
+        reader = load_reader(weights, language, dtype=torch.float32)
     answer = reader.ask(Image.open(folder / "images" / "docvqa0.png"), "What?", budget=20, max_new_tokens=2)
     assert 0 <= answer.confidence <= 1 and answer.visual_tokens == 20
 

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 
 from homunculus.cells import CellTree
-from homunculus.reader.letters import BLANK, END, decode
+from homunculus.reader.letters import BLANK
 from homunculus.reader.scout import QUESTION
-from homunculus.train.pages import LETTERS, Labels, draw, tilt, to_grid
+from homunculus.train.pages import Labels, draw, tilt, to_grid
 from training import CPU, draft_of, font, glyph, middle_of
 
 
@@ -66,10 +66,7 @@ def test_moved_labels_are_those_of_moved_points():
         assert after[2:4].tolist() == pytest.approx(direct(int(page), x, y), abs=1e-3)
         assert after[:2].tolist() == before[:2].tolist() and float(after[4]) == pytest.approx(em * growth, rel=1e-4)
     for page in range(3):
-        there = (labels.text[page] != BLANK) & (labels.text[page] != END)
-        for (x, y), spot in zip(labels.centres[page][there][::31], moved.centres[page][there][::31], strict=True):
-            assert spot.tolist() == pytest.approx(direct(page, float(x), float(y)), abs=1e-3)
-        for name in ("read_boxes", "usual", "answers"):
+        for name in ("usual", "answers"):
             before, after = (getattr(l, name)[page].reshape(-1, 4) for l in (labels, moved))
             full = (before[:, 2:] > before[:, :2]).all(1)
             assert full.any() and torch.equal(after[~full], torch.zeros_like(after[~full]))
@@ -83,38 +80,13 @@ def test_moved_labels_are_those_of_moved_points():
         torch.testing.assert_close(getattr(labels.moved(still), field.name), getattr(labels, field.name))
 
 
-@pytest.mark.parametrize("kind", ["letter", "form", "receipt"])
-def test_texts_to_read_are_made_of_the_pages_letters(kind):
-    draft = draft_of(kind)
-    labels = draft.labels
-    known = {(int(page), int(code), round(x, 2), round(y, 2)) for page, code, x, y, _ in labels.letters.tolist()}
-    assert labels.text.shape == (3, 60, LETTERS) and labels.line.sum() == 60
-    texts = []
-    for page in range(3):
-        for row in range(60):
-            codes = labels.text[page, row].tolist()
-            if codes[0] == BLANK:
-                assert labels.ems[page, row] == 0 and not labels.read_boxes[page, row].any()
-                continue
-            texts.append(decode(codes))
-            assert (
-                codes.count(END) == 1 and set(codes[codes.index(END) + 1 :]) <= {BLANK} and labels.ems[page, row] >= 8
-            )
-            assert labels.line[page, row] or " " not in texts[-1]
-            x0, y0, x1, y1 = labels.read_boxes[page, row].tolist()
-            for code, (x, y) in zip(codes[: codes.index(END)], labels.centres[page, row].tolist(), strict=False):
-                assert x0 - 1 <= x <= x1 + 1 and y0 <= y <= y1
-                assert code == 1 or (page, code, round(x, 2), round(y, 2)) in known
-    assert len(texts) > 20 and any(" " in text for text in texts)
-
-
 def test_questions_have_answers_inside_the_page():
     labels = draft_of("receipt").labels
     assert labels.questions.shape == (3, 8, QUESTION) and labels.answers.shape == (3, 8, 4, 4)
     asked = labels.questions[:, :, 0] != BLANK
     full = (labels.answers[..., 2:] > labels.answers[..., :2]).all(3)
     assert asked.sum() > 6 and torch.equal(full.any(2), asked)
-    for boxes in (labels.answers, labels.usual, labels.read_boxes):
+    for boxes in (labels.answers, labels.usual):
         assert (boxes >= 0).all() and (boxes <= 320).all()
     first = labels.first(1)
     assert len(first.answers) == 1 and (first.letters[:, 0] == 0).all() and len(first.letters) < len(labels.letters)

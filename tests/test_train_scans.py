@@ -53,14 +53,14 @@ def test_boxes_follow_the_page_to_where_it_is_placed(scanned):
         for page in range(6):
             image = sheets.pixels[page, 0].float()
             image = 255 - image if image.median() < 128 else image  # a few are shown as negatives
-            boxes = torch.cat((labels.read_boxes[page], labels.answers[page, :, 0], labels.usual[page]))
+            boxes = torch.cat((labels.answers[page, :, 0], labels.usual[page]))
             for x0, y0, x1, y1 in boxes[(boxes[:, 2:] > boxes[:, :2]).all(1)].tolist():
                 dark = image[int(y0) + 4 : int(y1) - 3, int(x0) + 4 : int(x1) - 3]
                 assert dark.max() < 60
                 above, left = image[max(0, int(y0) - 7), int(x0) + 4 : int(x1) - 3], image[int(y0), max(0, int(x0) - 7)]
                 assert above.min() > 200 and left > 200
                 seen += 1
-        assert seen > 30
+        assert seen > 20
         letters = labels.letters
         assert len(letters) == 6 * len("total42.00Thanks") and labels.dense.all()
         for page, _, x, y, _ in letters.tolist():
@@ -93,7 +93,7 @@ def long_page(tmp_path) -> Path:
 def test_where_bands_change_places_everything_goes_with_them(long_page):
     scans = Scans([long_page], CPU)
     scans.cut = 1.0
-    placed = scans.draft(8, (544, 288), random.Random(3), asks=4)
+    placed = scans.draft(8, (544, 288), random.Random(3), asks=8)
     assert sum(order != sorted(order) for order in placed.bands) >= 3
     assert all(sorted(order)[0][0] == 0 and sum(e - s for s, e in order) == 512 for order in placed.bands)
     torch.manual_seed(0)
@@ -101,9 +101,9 @@ def test_where_bands_change_places_everything_goes_with_them(long_page):
     for page, order in enumerate(placed.bands):
         image = sheets.pixels[page, 0].float()
         image = 255 - image if image.median() < 128 else image
-        boxes = torch.cat((sheets.labels.read_boxes[page], sheets.labels.answers[page, :, 0]))
+        boxes = sheets.labels.answers[page, :, 0]
         boxes = boxes[(boxes[:, 2:] > boxes[:, :2]).all(1)]
-        assert len(boxes) > 10
+        assert len(boxes) == 8
         for x0, y0, x1, y1 in boxes.tolist():
             assert image[int(y0) + 4 : int(y1) - 3, int(x0) + 4 : int(x1) - 3].max() < 60
             assert image[int(y0) + 8, min(287, int(x1) + 7)] > 200  # as long as the line that it was
@@ -117,8 +117,9 @@ def test_where_bands_change_places_everything_goes_with_them(long_page):
 
 def test_questions_and_searches_of_scans_know_their_answers(scanned):
     labels = Scans([scanned], CPU).draft(4, (384, 384), random.Random(1)).labels
-    texts = {decode(row) for row in labels.text.flatten(0, 1).tolist()} - {""}
-    assert texts == {"total", "42.00", "Thanks"}
+    for page in range(4):
+        codes = labels.letters[labels.letters[:, 0] == page, 1].long()
+        assert decode(codes.tolist()) == "total42.00Thanks"
     asked = {decode(row) for row in labels.questions.flatten(0, 1).tolist()} - {""}
     assert "What is the total?" in asked and any("Thanks" in question for question in asked)
 

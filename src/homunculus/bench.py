@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from homunculus.image import Source
     from homunculus.reader.model import Reader
 
-PARTS = ("load", "look", "encode", "read", "answer")
+PARTS = ("open", "look", "read", "prefill", "answer")  # of `Answer.seconds`
 QUESTION = "What is the total?"
 out = Console(highlight=False, soft_wrap=True, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
@@ -46,8 +46,8 @@ def bench(
 ) -> None:
     """Measure what an answer takes on this machine, part by part.
 
-    load: the file; look: where the question looks; encode: lines read there and vectors of the cells; read: the
-    language model takes them in; answer: what it says, token by token.
+    open: the file, its text lines and its pyramid; look: choosing the cells for the question; read: the lines that
+    these cells show; prefill: the first token of the language model; answer: all further tokens.
 
     [dim]homunculus bench[/dim]
     [dim]homunculus bench page.png --allocators foveated,dag --budgets 150,273,576 --device cuda[/dim]

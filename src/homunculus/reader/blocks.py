@@ -77,13 +77,12 @@ class Attention(nn.Module):
         keys: tuple[Tensor, Tensor] | None = None,
         turn: Turn | None = None,
         mask: Tensor | None = None,
-        causal: bool = False,
     ) -> Tensor:
         """x [B, K, width] attends to keys, or to itself; mask is True where it may look, [B, 1, K or 1, N]."""
         q = self._ready(self.q(x).unflatten(-1, (self.heads, -1)), turn)
         k, v = self.keys(x, turn) if keys is None else keys
         q, k, v = (part.transpose(-2, -3) for part in (q, k, v))
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=SHARPNESS)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=SHARPNESS)
         return cast(Tensor, self.out(y.transpose(-2, -3).flatten(-2)))
 
     def _ready(self, x: Tensor, turn: Turn | None) -> Tensor:

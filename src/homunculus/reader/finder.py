@@ -41,13 +41,15 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class FoundLines:
-    """Text lines of one page, upright: lines [n, 5] as in `reader.strips`, scores [n]; turns of the page to undo.
+    """Text lines of one page: lines [n, 5] as in `reader.strips`, in pixels of the page after `turns`, scores [n].
 
-    `turns` quarter turns counter-clockwise bring the page upright; lines are in pixels of the upright page.
+    `turns` is how many quarter turns counter-clockwise the page was given before it was searched; `turn_probs` [4] how
+    likely each number of further turns is needed to bring it upright.
     """
 
     lines: Tensor
     scores: Tensor
+    turn_probs: Tensor
     turns: int = 0
 
 
@@ -83,21 +85,19 @@ class LineFinder(nn.Module):
         return self.maps(self.smooth(y)), self.turn(x.mean((2, 3)))
 
     @torch.no_grad()
-    def find(self, page: Tensor, upright: bool = False) -> FoundLines:
-        """Lines of a grey page uint8 [H, W], looked at again if it lies on its side; `upright`: it does not."""
+    def find(self, page: Tensor, turns: int = 0) -> FoundLines:
+        """Lines of a grey page uint8 [H, W] after quarter turns counter-clockwise; see `orientation.find_upright`."""
+        page = torch.rot90(page, turns) if turns else page
         maps, turn = self._look(page)
-        turns = 0 if upright else int(turn.argmax())
-        if turns:
-            page = torch.rot90(page, turns)
-            maps, _ = self._look(page)
         lines, scores = lines_of(maps.float().cpu().numpy())
         scale = torch.tensor([page.shape[1] / maps.shape[2], page.shape[0] / maps.shape[1]] * 2 + [0.0])
         scale[4] = scale[:2].prod().sqrt()
-        return FoundLines(torch.from_numpy(lines).float() * scale, torch.from_numpy(scores).float(), turns)
+        found = torch.from_numpy(lines).float() * scale, torch.from_numpy(scores).float()
+        return FoundLines(*found, turn.softmax(0).cpu(), turns)
 
     def boxes(self, scene: Scene) -> list[Tensor]:
         """Lines of a scene's images, which are taken as upright, as `allocators.legibility` wants them: [n, 5] each."""
-        found = [self.find(page, upright=True).lines for page in grey(scene.pixels)]
+        found = [self.find(page).lines for page in grey(scene.pixels)]
         return [torch.cat((boxes_of(lines), lines[:, 4:]), 1).to(scene.pixels.device) for lines in found]
 
     def _look(self, page: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""The alphabet that the networks read and are asked in: printable ASCII, a blank and an end."""
+"""The alphabet that the networks read and are asked in: printable ASCII and a blank."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 BLANK = 0  # nothing here; padding
-END = 96  # the text is over
-CLASSES = 97  # blank, the 95 characters from space to tilde as 1..95, end
+CLASSES = 96  # blank, and the 95 characters from space to tilde as 1..95
 PLAIN = str.maketrans(
     {
         "‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-", "−": "-", "•": "-", "×": "x",
@@ -31,21 +30,15 @@ def plain(text: str) -> str:
     return " ".join("".join(c for c in folded(text) if 32 <= ord(c) < 127).split())
 
 
-def encode(texts: Sequence[str], length: int, end: bool = False) -> Tensor:
-    """Codes of each text, cut off at `length`, blank behind it; with `end` after the last character. [n, length]"""
+def encode(texts: Sequence[str], length: int) -> Tensor:
+    """Codes of each text, cut off at `length`, blank behind it. [n, length]"""
     codes = torch.zeros(len(texts), length, dtype=torch.long)
     for row, text in zip(codes, texts, strict=True):
-        letters = [ord(c) - 31 for c in plain(text)][: length - end] + [END] * end
+        letters = [ord(c) - 31 for c in plain(text)][:length]
         row[: len(letters)] = torch.tensor(letters, dtype=torch.long)
     return codes
 
 
 def decode(codes: Sequence[int]) -> str:
-    """The text of a row of codes, up to its end; blanks are skipped."""
-    letters = []
-    for code in codes:
-        if code == END:
-            break
-        if code != BLANK:
-            letters.append(chr(code + 31))
-    return "".join(letters)
+    """The text of a row of codes; blanks are skipped."""
+    return "".join(chr(code + 31) for code in codes if code != BLANK)

@@ -31,14 +31,11 @@ class ReadLines:
 
     def to_dict(self) -> dict[str, Any]:
         """The glance's entries with the lines, ready for JSON."""
-        looked = self.glance.to_dict()
-        if self.page.turns:
-            looked = _turned_back(looked, self.page)
         lines = [
             {"text": line.text, "box": list(line.box), "confidence": round(line.confidence, 4), "level": line.level}
             for line in self.lines
         ]
-        return looked | {"lines": lines, "visual_tokens": self.visual_tokens}
+        return glance_as_given(self.glance, self.page) | {"lines": lines, "visual_tokens": self.visual_tokens}
 
     def to_json(self) -> str:
         """`to_dict` as one line of JSON."""
@@ -56,8 +53,11 @@ class ReadLines:
         save(self, path)
 
 
-def _turned_back(looked: dict[str, Any], page: Page) -> dict[str, Any]:
-    """A glance's entries with boxes and fixations on the image as it was given."""
+def glance_as_given(glance: Glance, page: Page) -> dict[str, Any]:
+    """The glance's entries, with boxes and fixations in pixels of the image as it was given."""
+    looked = glance.to_dict()
+    if not page.turns:
+        return looked
     tokens = [token | {"box": list(page.box_as_given(token["box"]))} for token in looked["tokens"]]
     places = [list(page.box_as_given((x, y, x, y))[:2]) for x, y in looked["fixations"]]
     size = {"width": page.shape[1], "height": page.shape[0]}

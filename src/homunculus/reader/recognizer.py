@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from homunculus.reader.blocks import Block, steady, turn_along
 from homunculus.reader.convs import ConvStage
-from homunculus.reader.letters import BLANK, END
+from homunculus.reader.letters import BLANK, CLASSES
+from homunculus.reader.letters import decode as text_of
 from homunculus.reader.strips import STEP, STRIP_HEIGHT, columns_of
 
-CLASSES = END  # blank and the 95 characters from space to tilde
 STRIDE = 4  # strip pixels a time step covers
 SPACING = 0.25  # rotary units a time step counts as
 BATCH_PIXELS = 32 * 512 * 16  # strip pixels read at a time on a CPU
@@ -89,7 +89,7 @@ def decode(logits: Tensor, widths: Tensor) -> list[tuple[str, float]]:
     kept = (codes != BLANK) & new
     found = []
     for row, keep, sure in zip(codes.cpu(), kept.cpu(), probs.cpu(), strict=True):
-        text = " ".join("".join(chr(code + 31) for code in row[keep].tolist()).split())
+        text = " ".join(text_of(row[keep].tolist()).split())
         found.append((text, float(sure[keep].mean()) if text else 0.0))
     return found
 

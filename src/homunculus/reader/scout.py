@@ -78,9 +78,9 @@ class Scout(nn.Module):
         )  # every fourth sees the whole page
         self.norm = nn.LayerNorm(width)
         self.slots = nn.Linear(width, ROWS * COLUMNS * 32)
-        self.letters = nn.Linear(32, CLASSES - 1)
+        self.letters = nn.Linear(32, CLASSES)
         self.usual = nn.Linear(width, 1)
-        self.embed = nn.Embedding(CLASSES, width, padding_idx=BLANK)
+        self.embed = nn.Embedding(CLASSES + 1, width, padding_idx=BLANK)  # weights have a row more
         self.asking = nn.ModuleList(Block(width, heads) for _ in range(asking))
         self.asked = nn.LayerNorm(width)
         self.bring, self.site = nn.Linear(width, joint), nn.Linear(8, joint)

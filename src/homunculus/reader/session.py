@@ -15,6 +15,7 @@ from homunculus.errors import InputError
 from homunculus.eye import Eye, Fixation, Glance
 from homunculus.reader.blocks import steady
 from homunculus.reader.lines import Line, group_rows
+from homunculus.reader.orientation import find_upright
 from homunculus.reader.read_lines import ReadLines
 from homunculus.reader.shown import CellMap, points_on, shown_levels, strips_of
 from homunculus.reader.strips import boxes_of, grey, widths_of
@@ -23,7 +24,7 @@ from homunculus.relevance import Scene
 if TYPE_CHECKING:
     from homunculus.image import Source
     from homunculus.reader.finder import LineFinder
-    from homunculus.reader.line_reader import LineAnswer
+    from homunculus.reader.model import Answer
     from homunculus.reader.scout import Scout
 
 CELL = 32
@@ -61,9 +62,9 @@ class PageReader:
         """Take an image in: a session that can be looked at and read. Loading: page, dpi, max_pixels."""
         return Page(self, images.load(image, **loading).to(self.device))
 
-    def answer(self, page: Page, questions: Sequence[str], **how: Any) -> list[LineAnswer]:
-        """Answers need a language model, see `LineReader`."""
-        raise InputError("this reader has no language model: load_line_reader makes one that answers")
+    def answer(self, page: Page, questions: Sequence[str], **how: Any) -> list[Answer]:
+        """Answers need a language model, see `Reader`."""
+        raise InputError("this reader has no language model: load_reader makes one that answers")
 
 
 class Page:
@@ -75,7 +76,7 @@ class Page:
 
     def __init__(self, reader: PageReader, pixels: Tensor) -> None:
         self.reader = reader
-        found = reader.finder.find(grey(pixels[None])[0])
+        found = find_upright(reader.finder, reader.recognizer, grey(pixels[None])[0])
         self.turns, self.shape = found.turns, (int(pixels.shape[1]), int(pixels.shape[2]))
         pixels = torch.rot90(pixels, found.turns, (1, 2)) if found.turns else pixels
         self.scene = Scene(pixels[None], CellTree(pixels.shape[1], pixels.shape[2], CELL))
@@ -87,8 +88,8 @@ class Page:
 
     # -- what users call ---------------------------------------------------------------------------------------
 
-    def ask(self, question: str, **how: Any) -> LineAnswer:
-        """The answer to a question; see `LineReader.ask` for what can be said about how to look and to answer."""
+    def ask(self, question: str, **how: Any) -> Answer:
+        """The answer to a question; see `Reader.ask` for what can be said about how to look and to answer."""
         return self.reader.answer(self, [question], **how)[0]
 
     def look(
@@ -128,12 +129,16 @@ class Page:
         **options: Any,
     ) -> list[Glance]:
         """Looks for several questions."""
+        eye = self.eye(questions, allocator, relevance, budget, **options)
+        return eye.look_for(self.scene, questions, self.fixation_upright(fixation))
+
+    def eye(self, questions: Sequence[str], allocator: str, relevance: str, budget: int, **options: Any) -> Eye:
+        """What looks at the page for questions: rules that can cut by legibility do, unless told otherwise."""
         if allocator in BY_LEGIBILITY and "error" not in options:
             options["error"] = "legibility"
         finder = self.reader.finder.boxes if options.get("error") == "legibility" else None
         scout = self.reader.scout if any(question.strip() for question in questions) else False
-        eye = Eye(allocator, relevance, budget, cell=CELL, scout=scout, finder=finder, **options)
-        return eye.look_for(self.scene, questions, fixation)
+        return Eye(allocator, relevance, budget, cell=CELL, scout=scout, finder=finder, **options)
 
     @torch.no_grad()
     def read_shown(self, glance: Glance, max_tokens: int | None = None) -> tuple[list[Line], list[float]]:
@@ -180,6 +185,26 @@ class Page:
             wide = width if (self.turns - undone) % 2 else height
             x0, y0, x1, y1 = wide - y1, x0, wide - y0, x1
         return max(0.0, x0), max(0.0, y0), min(float(width), x1), min(float(height), y1)
+
+    def fixation_upright(self, fixation: Fixation) -> Fixation:
+        """A fixation in pixels of the image as it was given, in pixels of the upright page."""
+        if not self.turns or fixation is None or isinstance(fixation, str):
+            return fixation
+        try:
+            x, y = torch.as_tensor(fixation, dtype=torch.float64).unbind(-1)
+        except (TypeError, ValueError, RuntimeError, IndexError):
+            return fixation  # the eye says what is wrong with it
+        for turned in range(self.turns):
+            x, y = y, self.shape[(turned + 1) % 2] - x
+        return torch.stack((x, y), -1)
+
+    def box_upright(self, box: Sequence[float]) -> tuple[float, float, float, float]:
+        """A box of the image as it was given on the upright page."""
+        x0, y0, x1, y1 = box
+        for turn in range(self.turns):
+            wide = self.shape[0] if turn % 2 else self.shape[1]
+            x0, y0, x1, y1 = y0, wide - x1, y1, wide - x0
+        return x0, y0, x1, y1
 
     # -- inside ------------------------------------------------------------------------------------------------
 

@@ -16,11 +16,11 @@ from torch import Tensor
 from homunculus import tokens
 from homunculus.allocators import allocate, options_of
 from homunculus.cells import CellTree, Selection
-from homunculus.eye import Eye, Glance
+from homunculus.eye import Eye
 from homunculus.fixation import peak
 from homunculus.reader.letters import encode
 from homunculus.reader.replay import Replay
-from homunculus.reader.scout import QUESTION, SOFTER, Page, Scout, over_tree, small_copy
+from homunculus.reader.scout import QUESTION, SOFTER, Scout, over_tree, small_copy
 from homunculus.relevance import Scene
 from homunculus.relevance.spatial import regions
 
@@ -30,21 +30,13 @@ STEADY = ("grid", "foveated", "dag")  # rules of which shapes alone decide what 
 
 
 class Seen(NamedTuple):
-    """Chosen cells in rows, see `Selection`, and their pixels [n, K, ...] as they were painted.
-
-    With what led to them: the scout's features [B, h, w, width] of the pages, where it found each answer [n, h, w],
-    relevance [n, N] and fixations [n, 1, 2].
-    """
+    """Chosen cells in rows, see `Selection`, and their pixels [n, K, ...] as they were painted."""
 
     boxes: Tensor
     levels: Tensor
     indices: Tensor
     mask: Tensor
     cells: Tensor
-    features: Tensor
-    found: Tensor
-    relevance: Tensor
-    places: Tensor
 
     def chosen(self, tree: CellTree) -> Selection:
         """The cells as a selection, a row for each question."""
@@ -68,25 +60,9 @@ class Sight:
             and all(question and not regions(question) for question in questions)
         )
 
+    @torch.no_grad()
     def __call__(self, scene: Scene, questions: Sequence[str], eye: Eye) -> tuple[Selection, Tensor]:
         """Cells of a scene's images, each for its own question, in rows, and their pixels."""
-        seen = self.see(scene, questions, eye)
-        return seen.chosen(scene.tree), seen.cells
-
-    def glances(self, scene: Scene, questions: Sequence[str], eye: Eye) -> list[Glance]:
-        """Looks at one image for each of some questions; the scout remembers what it found there."""
-        seen, scout = self.see(scene, questions, eye), cast(Scout, eye.scout)
-        scout.seen[scene] = Page(seen.features, dict(zip(questions, seen.found, strict=True)))
-        chosen = seen.chosen(scene.tree)
-        rows = zip(questions, seen.places, seen.relevance, seen.cells, strict=True)
-        return [
-            Glance(question, eye.allocator, eye.budget, chosen.alone(i), places, relevance, scene, cells)
-            for i, (question, places, relevance, cells) in enumerate(rows)
-        ]
-
-    @torch.no_grad()
-    def see(self, scene: Scene, questions: Sequence[str], eye: Eye) -> Seen:
-        """All that there is to see: a question for each image, or several for one."""
         tree, scout = scene.tree, cast(Scout, eye.scout)
         rule = eye.allocator, eye.budget, *sorted(eye.options.items())
         key = (tree.image_sizes, tree.cell, tree.levels, id(scout), *rule)
@@ -96,25 +72,21 @@ class Sight:
             if len(self.ways) > KEPT:
                 self.ways.popitem(last=False)
         self.ways.move_to_end(key)
-        codes = encode(questions, QUESTION).unflatten(0, (len(scene.pixels), -1))  # [B, Q, QUESTION]
-        return self.ways[key](scene.pixels, codes.to(scene.pixels.device, non_blocking=True))
+        codes = encode(questions, QUESTION).to(scene.pixels.device, non_blocking=True)
+        seen = self.ways[key](scene.pixels, codes)
+        return seen.chosen(tree), seen.cells
 
 
 @torch.no_grad()
 def _look(tree: CellTree, eye: Eye, scout: Scout, paint: Paint, pixels: Tensor, codes: Tensor) -> Seen:
-    """What `Eye.choose` and `Eye.look_for` do, for questions as codes [B, Q, QUESTION]."""
-    scene, (images, each) = Scene(pixels, tree), codes.shape[:2]
-    features = scout.look(small_copy(scene.levels))
-    found = scout.find(features, codes).flatten(0, 1)
+    """What `Eye.choose` does, for questions as codes [B, QUESTION]."""
+    scene = Scene(pixels, tree)
+    found = scout.find(scout.look(small_copy(scene.levels)), codes[:, None]).flatten(0, 1)
     relevance = over_tree(scene, found / SOFTER)
     wanted = {}
     if "error" in options_of(eye.allocator).keys() - eye.options.keys():
-        wanted["error"] = scene.lost.repeat_interleave(each, 0)
+        wanted["error"] = scene.lost
     places = peak(tree, relevance)
     chosen = allocate(eye.allocator, tree, relevance, eye.budget, places, **wanted, **eye.options).in_rows()
     assert chosen.indices is not None  # steady rules stay in the tree
-    parts = chosen.boxes, chosen.levels, chosen.indices, chosen.mask
-    boxes, levels, indices, mask = (part.unflatten(0, (images, each)).flatten(1, 2) for part in parts)
-    of_images = Selection(boxes, levels, indices, mask, tree.sizes.expand(images, 2), tree.cell)
-    cells = paint(scene.levels, of_images).unflatten(1, (each, -1)).flatten(0, 1)
-    return Seen(*parts, cells, features, found, relevance, places)
+    return Seen(chosen.boxes, chosen.levels, chosen.indices, chosen.mask, paint(scene.levels, chosen))

@@ -1,61 +1,92 @@
-"""How often an answer of a given probability is right, learned from pages that training held back."""
+"""How often an answer with given features is right, learned from pages that training held back."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+from rich.console import Console
 from rich.progress import track
 
 from homunculus.errors import InputError
-from homunculus.eval.asking import TOGETHER, WAY, answered
 from homunculus.eval.data import Item, items
 from homunculus.eval.metrics import score_of
 from homunculus.reader import load_reader
-from homunculus.reader.model import Reader
+from homunculus.reader.calibration import FEATURES, Calibration
+from homunculus.reader.model import Answer, Reader
 from homunculus.reader.prompt import NOT_FOUND
 from homunculus.reader.weights import about, relabel, write_hashes
 from homunculus.train.scans import held_back
 
-ENOUGH = 0.5  # of a score, from which an answer counts as right
-RIDGE = 1e-2  # pulls a fit to few answers towards leaving them as they are
+RIGHT = 0.5  # of a score, from which an answer counts as right
+RIDGE = 1.0  # pulls a fit to few answers towards the calibration of a reader that has none
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A calibration and what it was fitted to: answers, share of them that is right, log loss before and after.
+
+    `not_found` answers said "not on the page". They are left out: every held-back question has its answer on its page,
+    so these would teach that this is never right. Their confidence is the complement of what the features give.
+    """
+
+    calibration: Calibration
+    answers: int
+    right: float
+    before: float
+    after: float
+    not_found: int
+
+    def __str__(self) -> str:
+        pairs = zip((*FEATURES, "bias"), (*self.calibration.weights, self.calibration.bias), strict=True)
+        learned = ", ".join(f"{name} {value:.3f}" for name, value in pairs)
+        loss = f"log loss {self.before:.3f} before and {self.after:.3f} after"
+        return f"{learned}; {self.answers} answers, {self.right:.0%} right, {loss}; {self.not_found} {NOT_FOUND!r}"
 
 
 def calibrate(
     weights: Path, data: Path, sets: Sequence[str], limit: int, device: str = "cpu", language: str | None = None
-) -> tuple[float, float, int]:
-    """Fit slope and offset on held-back `train` pages, note them in the weights, and tell them and from how many."""
-    reader = load_reader(weights, language, device)
-    reader.calibration = 1.0, 0.0
+) -> Fit:
+    """Fit the reader's calibration on held-back `train` pages and store it in the header of its LoRA."""
     listed = [item for name in sets for item in _held(data, name)[:limit]]
-    chances, right = _answered(reader, listed)
-    if not chances:
+    answers = list(_answers(load_reader(weights, language, device), listed))
+    given = [(answer, right) for answer, right in answers if answer.text.lower() != NOT_FOUND]
+    if not given:
         raise InputError(f"there is nothing to calibrate with: {data} has no held-back pages that were answered")
-    slope, offset = fitted(chances, right)
-    path = weights / "bridge.safetensors"
-    relabel(path, about(path) | {"calibration": [slope, offset]})
+    features, right = [answer.features for answer, _ in given], [right for _, right in given]
+    calibration = fitted(features, right)
+    path = weights / "lora.safetensors"
+    stored = {"weights": list(calibration.weights), "bias": calibration.bias}
+    relabel(path, about(path) | {"calibration": stored})
     write_hashes(weights)
-    return slope, offset, len(chances)
+    losses = log_loss(Calibration(), features, right), log_loss(calibration, features, right)
+    return Fit(calibration, len(given), float(np.mean(right)), *losses, len(answers) - len(given))
 
 
-def fitted(chances: Sequence[float], right: Sequence[bool]) -> tuple[float, float]:
-    """Slope and offset on the log odds of chances by logistic regression: Newton's method."""
-    chance = np.clip(np.asarray(chances, float), 1e-6, 1 - 1e-6)
-    x = np.stack((np.log(chance / (1 - chance)), np.ones(len(chance))), 1)
-    y, usual = np.asarray(right, float), np.array([1.0, 0.0])
+def fitted(features: Sequence[Sequence[float]], right: Sequence[bool]) -> Calibration:
+    """Logistic regression of right on features by Newton's method; few answers change the usual weights little."""
+    x = np.column_stack((np.asarray(features, float), np.ones(len(features))))  # [n, features + 1]
+    y, usual = np.asarray(right, float), np.array([*Calibration().weights, Calibration().bias])
     found = usual.copy()
-    for _ in range(50):
-        p = 1 / (1 + np.exp(-x @ found))
-        slope = x.T @ (p - y) + RIDGE * (found - usual)
-        bend = x.T @ (x * (p * (1 - p))[:, None]) + RIDGE * np.eye(2)
-        step = np.linalg.solve(bend, slope)
-        found -= np.clip(step, -1, 1)
+    for _ in range(100):
+        p = 1 / (1 + np.exp(-np.clip(x @ found, -30, 30)))
+        gradient = x.T @ (p - y) + RIDGE * (found - usual)
+        hessian = x.T @ (x * (p * (1 - p))[:, None]) + RIDGE * np.eye(len(found))
+        step = np.linalg.solve(hessian, gradient)
+        found -= step / max(1.0, float(np.abs(step).max()))  # at most 1: far from the optimum Newton overshoots
         if float(np.abs(step).max()) < 1e-9:
             break
-    assert math.isfinite(found.sum())
-    return float(found[0]), float(found[1])
+    *weights, bias = map(float, found)
+    return Calibration(tuple(weights), bias)
+
+
+def log_loss(calibration: Calibration, features: Sequence[Sequence[float]], right: Sequence[bool]) -> float:
+    """Mean negative log probability that a calibration gives to what was right and what was not."""
+    p = np.array([calibration(row) for row in features])
+    return float(-np.log(np.where(np.asarray(right), p, 1 - p)).mean())
 
 
 def _held(data: Path, name: str) -> list[Item]:
@@ -63,13 +94,11 @@ def _held(data: Path, name: str) -> list[Item]:
     return [item for item in items(data, name, "train") if held_back(item.image.relative_to(place).as_posix())]
 
 
-def _answered(reader: Reader, listed: list[Item]) -> tuple[list[float], list[bool]]:
-    """Mean token probability of each answer, and whether it was right; what was not found is left out."""
-    chances, right = [], []
-    todo = [(item, WAY) for item in listed]
-    for batch in track(answered(reader, todo), "answering held-back pages", total=-(-len(todo) // TOGETHER)):
-        for item, _, answer in batch:
-            if answer.text != NOT_FOUND:
-                chances.append(answer.confidence)
-                right.append(score_of(item.dataset)(answer.text, item.answers) >= ENOUGH)
-    return chances, right
+def _answers(reader: Reader, listed: Sequence[Item]) -> Iterator[tuple[Answer, bool]]:
+    """Answers, and whether they are right; each page is opened once."""
+    pages = [list(group) for _, group in groupby(listed, key=lambda item: item.image)]
+    for about_page in track(pages, "answering held-back pages", console=Console(stderr=True)):
+        page = reader.open(about_page[0].image)
+        answers = reader.answer(page, [item.question for item in about_page])
+        for item, answer in zip(about_page, answers, strict=True):
+            yield answer, score_of(item.dataset)(answer.text, item.answers) >= RIGHT

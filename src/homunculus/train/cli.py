@@ -150,11 +150,10 @@ def calibrate(
     language: Annotated[str, typer.Option(help="Folder or hub id of the language model.")] = "",
     device: Device = "cpu",
 ) -> None:
-    """Learn from pages held back how far the reader's confidence can be trusted; noted in the weights.
+    """Learn from held-back pages how often the reader's answers are right; stored with the weights of its LoRA.
 
     [dim]homunculus train calibrate src/homunculus/reader/weights --data data[/dim]
     """
     from homunculus.train.calibration import calibrate as fit
 
-    slope, offset, count = fit(weights, data, sets.split(","), limit, device, language or None)
-    typer.echo(f"slope {slope:.3f}, offset {offset:.3f}, from {count} answers")
+    typer.echo(str(fit(weights, data, sets.split(","), limit, device, language or None)))

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from homunculus import positions, tokens
 from homunculus.cells import CellTree, Selection
-from homunculus.reader.encoder import COLUMNS, MODES, ROWS, Encoder
-from homunculus.reader.letters import BLANK, END
+from homunculus.reader.encoder import COLUMNS, ROWS, Encoder
+from homunculus.reader.letters import BLANK
 from homunculus.reader.scout import STRIDE, Scout, grid_of, small_copy
 from homunculus.train.looks import drawn_budget, drawn_look, padded
 from homunculus.train.pages import Labels, Sheets
@@ -24,7 +24,6 @@ LEGIBLE = 7.5  # pixels per em from which a letter can be read
 SEEN = 5.0  # the same for the scout, which only needs to recognise words
 IGNORE = -1
 BLANK_WEIGHT = 0.15  # most slots are blank
-SHORT, LONG = (16, 12), (65, 6)  # letters, and how many texts of a page are read, for words and for lines
 TOKENS = 400  # about how many tokens a page is given in training
 
 
@@ -41,7 +40,7 @@ def slot_map(labels: Labels, pages: int, shape: tuple[int, int], side: tuple[flo
     [B, 4 rows, 8 columns].
     """
     rows, columns = ROWS * shape[0], COLUMNS * shape[1]
-    slots = torch.zeros(pages, rows, columns, dtype=torch.long, device=labels.text.device)
+    slots = torch.zeros(pages, rows, columns, dtype=torch.long, device=labels.letters.device)
     page, code, x, y, em = labels.letters.unbind(1)
     column, row = (x * COLUMNS / side[1]).floor().long(), (y * ROWS / side[0]).floor().long()
     value = torch.where(em >= least, code.long(), IGNORE)
@@ -74,31 +73,28 @@ def dense_loss(logits: Tensor, slots: Tensor) -> Tensor:
     return _mean(each, weight)
 
 
-def legible(labels: Labels, selection: Selection) -> Tensor:
-    """Which words and lines the chosen cells show well enough to be read: [B, R]."""
-    length = (labels.text != BLANK).sum(2) - 1  # without the end
-    share = torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0], device=length.device)
-    at = ((length - 1).clamp(min=0)[..., None] * share).round().long()  # [B, R, 5]
-    spots = labels.centres.gather(2, at[..., None].expand(-1, -1, -1, 2)).flatten(1, 2)  # [B, 5 R, 2]
-    low, high = selection.boxes[:, None, :, :2], selection.boxes[:, None, :, 2:]
-    inside = ((spots[:, :, None] >= low) & (spots[:, :, None] < high)).all(3) & selection.mask[:, None]
-    level = torch.where(inside, selection.levels[:, None].float(), torch.inf).amin(2)  # [B, 5 R]
-    fine = level.view(*at.shape).amax(2) <= (labels.ems / LEGIBLE).clamp(min=1e-3).log2()
-    return fine & (length > 0) & (labels.ems >= LEGIBLE)
+def fixations(labels: Labels, pages: int, size: tuple[int, int]) -> Tensor:
+    """A place near some letter of each page, or near its middle where no letter is known. [B, 2]"""
+    side = torch.tensor(size[::-1], device=labels.letters.device)
+    shown = labels.letters[((labels.letters[:, 2:4] >= 0) & (labels.letters[:, 2:4] < side)).all(1)]
+    edges = torch.searchsorted(shown[:, 0].contiguous(), torch.arange(pages + 1.0, device=side.device))
+    count = edges.diff()
+    pick = edges[:-1] + (torch.rand(pages, device=side.device) * count).long()
+    places = torch.cat((shown[:, 2:4], side[None] / 2))[torch.where(count > 0, pick, -1)]
+    return torch.minimum((places + 40 * torch.randn_like(places)).clamp(min=0), side - 1.0)
 
 
 class EncoderTask(SheetTask):
-    """Reading: dense characters of every chosen cell, and words and lines at points.
+    """Dense characters of every chosen cell.
 
-    `prepare` looks at the pages and makes tensors of few different shapes; `forward` takes them to losses. `words` is
-    the share of lessons that read words, not lines.
+    `prepare` looks at the pages and makes tensors of few different shapes; `forward` takes them to losses.
     """
 
     model: Encoder
 
-    def __init__(self, encoder: Encoder, seed: int = 0, words: float = 0.7) -> None:
+    def __init__(self, encoder: Encoder, seed: int = 0) -> None:
         super().__init__()
-        self.model, self.rng, self.words = encoder, random.Random(seed), words
+        self.model, self.rng = encoder, random.Random(seed)
 
     def heavy(self) -> list[nn.Module]:
         """Layers worth compiling."""
@@ -106,72 +102,20 @@ class EncoderTask(SheetTask):
 
     @torch.no_grad()
     def prepare(self, sheets: Sheets) -> list[Tensor]:
-        """One look at each page by a way drawn by lot: patches, places, slots and a reading lesson."""
+        """One look at each page by a way drawn by lot: patches, places and slots."""
         B, _, H, W = sheets.pixels.shape
         tree = tree_of(H, W, sheets.pixels.device)
         budget = drawn_budget(self.rng, math.prod(tree.shapes[0]))
         rows = max(1, min(B, B * TOKENS // budget))  # fewer pages where each is looked at closely
         labels = sheets.labels.first(rows)
-        selection = padded(drawn_look(tree, self._fixation(labels, H, W), budget, self.rng), budget)
+        selection = padded(drawn_look(tree, fixations(labels, rows, (H, W)), budget, self.rng), budget)
         patches = tokens.patches([level[:rows] for level in sheets.levels], selection)
         slots = slots_of(labels, selection, (H, W), tree.levels)
-        return [patches, positions.coordinates(selection), slots, *self.lesson(labels, selection)]
+        return [patches, positions.coordinates(selection), slots]
 
-    def forward(self, patches: Tensor, places: Tensor, slots: Tensor, *lesson: Tensor) -> Losses:
+    def forward(self, patches: Tensor, places: Tensor, slots: Tensor) -> Losses:
         """Losses of what `prepare` made."""
-        return self.losses(self.model(patches, places), places, slots, *lesson)
-
-    def losses(self, x: Tensor, places: Tensor, slots: Tensor, *lesson: Tensor) -> Losses:
-        """Losses of the encoder's vectors x [B, K, width]."""
-        before, gaze, after, way, moving = lesson
-        logits, move = self.model.reading(x, places, before, gaze)
-        each = F.cross_entropy(logits.flatten(0, 2).float(), after.flatten(), reduction="none")
-        return {
-            "dense": dense_loss(self.model.characters(x), slots),
-            "read": _mean(each, after != BLANK),
-            "move": _mean(F.smooth_l1_loss(move.float(), way, reduction="none", beta=0.1).sum(3), moving),
-            "exact": _exact(logits, after),
-        }
-
-    def _fixation(self, labels: Labels, H: int, W: int) -> Tensor:
-        """A place near some word of each page. [B, 2]"""
-        weight = (labels.ems > 0).float() + 1e-6
-        pick = weight.multinomial(1)[:, 0]
-        box = labels.read_boxes[torch.arange(len(pick), device=pick.device), pick]
-        size = torch.tensor([W, H], device=box.device)
-        middle = torch.where(box[:, 2:] > 0, (box[:, :2] + box[:, 2:]) / 2, size / 2)
-        return torch.minimum((middle + 40 * torch.randn_like(middle)).clamp(min=0), size - 1.0)
-
-    def lesson(self, labels: Labels, selection: Selection) -> list[Tensor]:
-        """Texts to read: codes before and after each step [B, Q, T], gaze [B, Q, T, 2] and the way to go, in cells."""
-        short = self.rng.random() < self.words
-        T, reads = SHORT if short else LONG
-        fits = ~labels.line & (labels.text[:, :, T - 1 :] == BLANK).all(2) if short else labels.line | (labels.ems > 0)
-        usable = legible(labels, selection) & fits
-        order = torch.rand(usable.shape, device=usable.device) + usable
-        pick = order.topk(reads, dim=1).indices  # [B, Q]
-        usable = usable.gather(1, pick)
-        after = labels.text.long().gather(1, pick[..., None].expand(-1, -1, labels.text.shape[2]))[..., :T]
-        after = torch.where(usable[..., None], after, BLANK)
-        centres = labels.centres.gather(1, pick[..., None, None].expand(-1, -1, *labels.centres.shape[2:]))[:, :, :T]
-        line, em = labels.line.gather(1, pick), labels.ems.gather(1, pick)
-        box = labels.read_boxes.gather(1, pick[..., None].expand(-1, -1, 4))
-        centre, size = (box[..., :2] + box[..., 2:]) / 2, box[..., 2:] - box[..., :2]
-        off = 0.18 * torch.randn_like(centre).clamp(-2, 2)
-        off[..., 0] = torch.where(line, torch.rand_like(em) - 0.5, off[..., 0]) * 0.96  # anywhere along a line
-        point = centre + size * off
-        jitter = 0.18 * em[..., None, None] * torch.randn_like(centres)
-        drift = (
-            0.3
-            * em[..., None, None]
-            * torch.randn_like(centres[:, :, :1])
-            * (torch.rand_like(em) < 0.4)[..., None, None]
-        )
-        gaze = torch.cat((point[:, :, None], (centres + jitter + drift)[:, :, :-1]), 2)
-        mode = torch.where(line, MODES["line"], MODES["word"])
-        before = torch.cat((mode[..., None], after[..., :-1]), 2)
-        moving = (after != BLANK) & (after != END) & labels.dense[:, None, None]  # else centres are guesses
-        return [before, gaze / CELL, after, (centres - gaze) / CELL, moving]
+        return {"dense": dense_loss(self.model.characters(self.model(patches, places)), slots)}
 
 
 class ScoutTask(SheetTask):
@@ -236,12 +180,6 @@ def cells_under(boxes: Tensor, shape: tuple[int, int], side: tuple[float, float]
         start = torch.arange(count, device=boxes.device) * span
         masks.append((low[..., axis, None] < start + span) & (high[..., axis, None] > start))
     return (masks[0][..., :, None] & masks[1][..., None, :] & there).any(-3)
-
-
-def _exact(logits: Tensor, after: Tensor) -> Tensor:
-    """Share of texts whose characters are all right, those before being given."""
-    right = ((logits.argmax(-1) == after) | (after == BLANK)).all(2)
-    return _mean(right, (after != BLANK).any(2)).detach()
 
 
 def _mean(values: Tensor, weight: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from homunculus.cells import CellTree
 from homunculus.pyramid import gaussian
-from homunculus.reader.letters import BLANK, END, encode
+from homunculus.reader.letters import encode
 from homunculus.reader.scout import QUESTION
 from homunculus.train import draw as drawing
 from homunculus.train import wear as worn
@@ -28,7 +28,6 @@ from homunculus.train.asks import Asks, about_layout
 from homunculus.train.draw import Glyphs
 from homunculus.train.layouts import Layout
 
-LETTERS = 65  # longest line to read, its end included
 SCENIC = {"sign", "label", "card", "collage"}  # kinds that may stand on a photograph
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]
@@ -39,43 +38,28 @@ class Labels:
     """What is known of a batch of pages, in pixels of the page as it is shown.
 
     Shape:
-        letters [G, 5]: page, code, centre x, centre y, pixels per em; dense [B] whether they name all text there is;
-        text [B, R, LETTERS] codes of words and lines with their end, blank behind; centres [B, R, LETTERS, 2] of those
-        characters; line [B, R] False for words; read_boxes [B, R, 4]; ems [B, R] pixels per em, 0 where there is none;
-        questions [B, Q, QUESTION] codes; answers [B, Q, PARTS, 4] boxes, empty ones for parts that are not there;
-        usual [B, U, 4] boxes that people tend to ask about, empty for none; where wanted lines [B, M, 5] of all text
-        lines as in `reader.strips`, zero behind the last.
+        letters [G, 5]: page, code, centre x, centre y, pixels per em, page by page; dense [B] whether they name all
+        text there is; questions [B, Q, QUESTION] codes; answers [B, Q, PARTS, 4] boxes, empty ones for parts that are
+        not there; usual [B, U, 4] boxes that people tend to ask about, empty for none; where wanted lines [B, M, 5] of
+        all text lines as in `reader.strips`, zero behind the last.
     """
 
     letters: Tensor
     dense: Tensor
-    text: Tensor
-    centres: Tensor
-    line: Tensor
-    read_boxes: Tensor
-    ems: Tensor
     questions: Tensor
     answers: Tensor
     usual: Tensor
     lines: Tensor | None = None
 
     @classmethod
-    def of(
-        cls,
-        letters: list[Array],
-        dense: list[bool],
-        reads: list[tuple[Array, ...]],
-        asks: list[Asks],
-        lines: Tensor | None = None,
-    ) -> Labels:
-        """From one entry a page: letters [n, 5]; text, centres, line, boxes and ems; what is asked."""
-        text, centres, line, boxes, ems = (torch.from_numpy(np.stack(part)) for part in zip(*reads, strict=True))
+    def of(cls, letters: list[Array], dense: list[bool], asks: list[Asks], lines: Tensor | None = None) -> Labels:
+        """From one entry a page: letters [n, 5]; whether those are all; what is asked."""
         questions = torch.stack([encode(page.questions, QUESTION) for page in asks]).to(torch.uint8)
         answers, usual = (
             torch.from_numpy(np.stack(part)) for part in zip(*((a.answers, a.usual) for a in asks), strict=True)
         )
         known = torch.from_numpy(np.concatenate(letters))
-        return cls(known, torch.tensor(dense), text, centres, line, boxes, ems, questions, answers, usual, lines)
+        return cls(known, torch.tensor(dense), questions, answers, usual, lines)
 
     def first(self, count: int) -> Labels:
         """The labels of the first pages alone."""
@@ -92,9 +76,6 @@ class Labels:
         return replace(
             self,
             letters=letters,
-            centres=_map(matrix, self.centres.flatten(1, 2)).view_as(self.centres),
-            read_boxes=_map_boxes(matrix, self.read_boxes),
-            ems=self.ems * growth[:, None],
             answers=_map_boxes(matrix, self.answers.flatten(1, 2)).view_as(self.answers),
             usual=_map_boxes(matrix, self.usual),
             lines=None if self.lines is None else _map_lines(matrix, self.lines, growth),
@@ -132,26 +113,20 @@ class Draft:
         layouts: Sequence[Layout],
         advance: Array,
         rng: random.Random,
-        words: int = 40,
-        lines: int = 20,
         asks: int = 8,
         usual: int = 24,
         ocr: bool = False,
     ) -> Draft:
-        """Pack layouts of one size, with so many words and lines to read and questions to answer of each.
-
-        With `ocr` also all their text lines.
-        """
+        """Pack layouts of one size, with so many questions to answer of each; with `ocr` also all their text lines."""
         pages = [_prepare(layout, advance) for layout in layouts]
         glyphs = [_numbered(b, layout.glyphs[:, :6]) for b, layout in enumerate(layouts)]
         straight = [_as_fills(layout.strokes) for layout in layouts]
         fills = [_numbered(b, np.concatenate((x.fills, straight[b][0]))) for b, x in enumerate(layouts)]
         strokes = [_numbered(b, straight[b][1]) for b in range(len(layouts))]
         letters = [_numbered(b, page) for b, page in enumerate(pages)]
-        reads = [_reads(layout, page, rng, words, lines) for layout, page in zip(layouts, pages, strict=True)]
         asked = [about_layout(layout, rng, asks, usual) for layout in layouts]
         every = _lines_of(layouts) if ocr else None
-        labels = Labels.of(letters, [True] * len(layouts), reads, asked, every)
+        labels = Labels.of(letters, [True] * len(layouts), asked, every)
         parts = {"glyphs": glyphs, "fills": fills, "strokes": strokes}
         flat = {name: torch.from_numpy(np.concatenate(part)) for name, part in parts.items()}
         scenic = torch.tensor([layout.kind in SCENIC for layout in layouts])
@@ -306,38 +281,3 @@ def _prepare(layout: Layout, advance: Array) -> Array:
     code, font, x, y, size = layout.glyphs[:, :5].T
     wide = advance[font.astype(int), code.astype(int) + 1] * size
     return np.stack((code + 2, x + wide / 2, y - 0.27 * size, size), 1).astype(np.float32)
-
-
-def _reads(layout: Layout, letters: Array, rng: random.Random, words: int, lines: int) -> tuple[Array, ...]:
-    """Words and lines to read, drawn at random: text, centres, line, boxes, ems of words + lines places."""
-    text = np.full((words + lines, LETTERS), BLANK, np.uint8)
-    centres = np.zeros((words + lines, LETTERS, 2), np.float32)
-    boxes, ems = np.zeros((words + lines, 4), np.float32), np.zeros(words + lines, np.float32)
-    glyph_word = layout.glyphs[:, 6].astype(int)
-    starts = np.searchsorted(glyph_word, np.arange(len(layout.words) + 1))  # glyphs come word by word
-    members: dict[int, list[int]] = {}
-    for word, line in enumerate(layout.word_lines.tolist()):
-        members.setdefault(line, []).append(word)
-    chosen = rng.sample(range(len(layout.words)), min(words, len(layout.words)))
-    jobs = [(row, [word], layout.word_boxes[word]) for row, word in enumerate(chosen)]
-    picked = rng.sample(sorted(members), min(lines, len(members)))
-    jobs += [(words + row, members[line], layout.line_boxes[line]) for row, line in enumerate(picked)]
-    for row, parts, box in jobs:
-        at = 0
-        for i, word in enumerate(parts):
-            here = letters[starts[word] : starts[word + 1]]
-            if at + len(here) + 2 > LETTERS:
-                at = LETTERS
-                break
-            if i:  # a space, half-way between its neighbours
-                text[row, at] = 1
-                centres[row, at] = (centres[row, at - 1] + here[0, 1:3]) / 2
-                at += 1
-            text[row, at : at + len(here)] = here[:, 0]
-            centres[row, at : at + len(here)] = here[:, 1:3]
-            at += len(here)
-        if 0 < at < LETTERS:
-            text[row, at], boxes[row], ems[row] = END, box, letters[starts[parts[0]], 3]
-        else:
-            text[row] = BLANK  # too long to be read in one go
-    return text, centres, np.arange(words + lines) >= words, boxes, ems

@@ -19,12 +19,12 @@ from PIL import Image
 from torch import Tensor
 
 from homunculus.errors import InputError
-from homunculus.reader.letters import BLANK, END, encode, plain
+from homunculus.reader.letters import encode, plain
 from homunculus.train import wear as worn
 from homunculus.train.asks import PARTS, Array, Asks, part_of
 from homunculus.train.derived import Derived, derived
 from homunculus.train.page_lines import Line, Said
-from homunculus.train.pages import LETTERS, Labels, Sheets, to_grid
+from homunculus.train.pages import Labels, Sheets, to_grid
 from homunculus.train.placing import PLACES, Band, Gap, Place, bands, gaps
 
 HELD = 12  # one page in so many is held back to see when to stop
@@ -41,10 +41,7 @@ class Scan:
 
     name: str
     pixels: Array  # uint8 [C, h, w]
-    text: Array  # [n, LETTERS]
-    centres: Array  # [n, LETTERS, 2]
-    line: Array  # [n]
-    boxes: Array  # [n, 4]
+    letters: Array  # [n, 4] code, centre x, centre y, pixels per em; none where boxes hold whole lines
     searches: list[tuple[str, Array]]
     questions: list[Said]
     lines: list[Line]
@@ -88,27 +85,17 @@ class Scans:
         return len(self.pages)
 
     def draft(
-        self,
-        count: int,
-        size: tuple[int, int],
-        rng: random.Random,
-        words: int = 40,
-        lines: int = 20,
-        asks: int = 8,
-        crops: bool = False,
+        self, count: int, size: tuple[int, int], rng: random.Random, asks: int = 8, crops: bool = False
     ) -> Placed:
         """Pages drawn by lot and where they lie on canvases, height x width: about their own size, large ones cut."""
         H, W = size
         suited = [i for i, page in enumerate(self.pages) if _suits(page.pixels.shape[1:], size, crops)]
         picked = rng.choices(suited or range(len(self.pages)), k=count)
         places = [self._place(self.pages[i], H, W, crops, rng) for i in picked]
-        rows = [
-            self._labels(b, self.pages[i], place, H, W, words, lines, rng)
-            for b, (i, place) in enumerate(zip(picked, places, strict=True))
-        ]
+        letters = [_letters(b, self.pages[i], place) for b, (i, place) in enumerate(zip(picked, places, strict=True))]
         dense = [self.pages[i].dense for i in picked]
         asked = [self._found(self.pages[i], place, H, W, asks, rng) for i, place in zip(picked, places, strict=True)]
-        labels = Labels.of([row[0] for row in rows], dense, [row[1] for row in rows], asked)
+        labels = Labels.of(letters, dense, asked)
         maps = torch.from_numpy(np.stack([place.matrix for place in places]))
         return Placed(size, picked, [place.bands for place in places], maps, labels)
 
@@ -148,32 +135,6 @@ class Scans:
         order = bands(page.gaps if rng.random() < self.cut else [], h, rng)
         return Place(torch.cat((linear, offset[:, None]), 1).numpy(), order)
 
-    def _labels(
-        self, b: int, page: Scan, place: Place, H: int, W: int, words: int, lines: int, rng: random.Random
-    ) -> tuple[Array, tuple[Array, ...]]:
-        count = words + lines
-        boxes = place.boxes(page.boxes)
-        inside = np.flatnonzero(_inside(boxes, H, W) & (page.text[:, 0] != BLANK))
-        one, many = inside[~page.line[inside]].tolist(), inside[page.line[inside]].tolist()
-        chosen = rng.sample(one, min(words, len(one))) + rng.sample(many, min(lines, len(many)))
-        n = len(chosen)
-        text = np.zeros((count, LETTERS), np.uint8)
-        centres, line = np.zeros((count, LETTERS, 2), np.float32), np.zeros(count, bool)
-        read, ems = np.zeros((count, 4), np.float32), np.zeros(count, np.float32)
-        text[:n], line[:n], read[:n] = page.text[chosen], page.line[chosen], boxes[chosen]
-        height = np.repeat((page.boxes[:, 1:2] + page.boxes[:, 3:]) / 2, LETTERS, 1)  # a line stays in one band
-        centres[:n] = place.points(page.centres[chosen], height[chosen])
-        ems[:n] = 0.95 * (read[:n, 3] - read[:n, 1])
-        letters = np.zeros((0, 5), np.float32)
-        if page.dense:
-            words_ = np.flatnonzero(~page.line)
-            spots = place.points(page.centres[words_], height[words_])
-            em = np.repeat(0.95 * (boxes[words_, 3] - boxes[words_, 1])[:, None], LETTERS, 1)
-            codes = page.text[words_]
-            there = (codes != BLANK) & (codes != END)
-            letters = np.stack((np.full(codes.shape, b), codes, spots[..., 0], spots[..., 1], em), -1)[there]
-        return letters.astype(np.float32), (text, centres, line, read, ems)
-
     def _found(self, page: Scan, place: Place, H: int, W: int, asks: int, rng: random.Random) -> Asks:
         """Questions whose answers can be pointed at, and words to look for."""
         real, own = _on_canvas(self._asked(page, place), place, H, W), self._derived(page, place, H, W, asks, rng)
@@ -193,6 +154,12 @@ class Scans:
         """Some of the questions that the page's lines ask by themselves."""
         some = [one.said(rng) for one in rng.sample(page.derived, min(most, len(page.derived)))]
         return _on_canvas([said for said in some if not (place.cut and PLACES.search(said.text))], place, H, W)
+
+
+def _letters(b: int, page: Scan, place: Place) -> Array:
+    """The letters of page number b on its canvas: [n, 5]."""
+    code, spots, em = page.letters[:, :1], place.points(page.letters[:, 1:3]), page.letters[:, 3:] * place.matrix[1, 1]
+    return np.concatenate((np.full_like(code, b), code, spots, em), 1).astype(np.float32)
 
 
 def _on_canvas(questions: Sequence[Said], place: Place, H: int, W: int) -> list[Said]:
@@ -256,20 +223,12 @@ def _scan(folder: Path, name: str, words: dict[str, Any], questions: list[dict[s
     items = [(t, b) for t, b in items if t and b[2] > b[0] and b[3] > b[1] and _level(t, b)]
     lines = _rows_of(items) if single else [_line(t, b) for t, b in items]
     words_ = items if single else [word for t, b in items for word in _words_of(t, b)]
-    reads = [(t, b, _centres(t, b), False) for t, b in words_]
-    reads += [(line.text, line.box, _along(line), True) for line in lines]
-    text = np.zeros((len(reads), LETTERS), np.uint8)
-    centres = np.zeros((len(reads), LETTERS, 2), np.float32)
-    for row, (t, _, spots, _) in enumerate(reads):
-        if len(t) < LETTERS:
-            text[row] = encode([t], LETTERS, end=True)[0].numpy()
-            centres[row, : len(t)] = spots
-    boxes = np.stack([b for _, b, _, _ in reads]) if reads else np.zeros((0, 4), np.float32)
-    line = np.array([is_line for *_, is_line in reads], bool)
+    boxes = [b for _, b in words_] + [line.box for line in lines]
+    letters = [_letters_of(t, b) for t, b in items] if single else []
     asked = [Said(plain(q["question"]), _answer(q), _as_written(q.get("answers") or [""], lines)) for q in questions]
-    between = gaps(np.concatenate([boxes, *(said.boxes for said in asked)]), pixels.shape[1])
-    about = _searches(items), asked, lines, derived(lines), between
-    return Scan(name, pixels, text, centres, line, boxes, *about, single and bool(items))
+    between = gaps(np.concatenate([np.reshape(boxes, (-1, 4)), *(said.boxes for said in asked)]), pixels.shape[1])
+    known = np.concatenate([np.zeros((0, 4), np.float32), *letters])
+    return Scan(name, pixels, known, _searches(items), asked, lines, derived(lines), between, single and bool(items))
 
 
 def _line(text: str, box: Array) -> Line:
@@ -330,20 +289,12 @@ def _widths(text: str) -> Array:
     return np.asarray(wide / wide.sum())
 
 
-def _centres(text: str, box: Array) -> Array:
-    """About where the characters of a text stand that fills a box. [n, 2]"""
+def _letters_of(text: str, box: Array) -> Array:
+    """The characters of a word that fills a box, and about where they stand: code, x, y, pixels per em. [n, 4]"""
     wide = _widths(text)
     x = box[0] + (wide.cumsum() - wide / 2) * (box[2] - box[0])
-    return np.stack((x, np.full(len(text), (box[1] + box[3]) / 2)), 1)
-
-
-def _along(line: Line) -> Array:
-    """About where the characters of a line stand, the spaces between its words included. [n, 2]"""
-    spots = _centres(line.words[0], line.boxes[0])
-    for word, box in zip(line.words[1:], line.boxes[1:], strict=True):
-        here = _centres(word, box)
-        spots = np.concatenate((spots, (spots[-1:] + here[:1]) / 2, here))
-    return spots
+    y, em = np.full((2, len(text)), [[(box[1] + box[3]) / 2], [0.95 * (box[3] - box[1])]])
+    return np.stack((encode([text], len(text))[0].numpy(), x, y, em), 1).astype(np.float32)
 
 
 def _words_of(text: str, box: Array) -> list[tuple[str, Array]]:

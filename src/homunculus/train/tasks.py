@@ -21,7 +21,7 @@ from homunculus.train.ocr.recognizing import RecognizerTask
 from homunculus.train.recipe import Recipe, Sources
 from homunculus.train.work import Share, Task
 
-MAIN = {"encoder": "read", "scout": "find", "finder": "dice", "recognizer": "ctc", "answer": "answer"}  # when to stop
+MAIN = {"encoder": "dense", "scout": "find", "finder": "dice", "recognizer": "ctc", "answer": "answer"}  # when to stop
 
 
 class Feed(Protocol):

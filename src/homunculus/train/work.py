@@ -16,7 +16,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from homunculus.reader.blocks import Block, LocalBlock
-from homunculus.reader.encoder import Step
 from homunculus.reader.replay import Key, capture
 from homunculus.reader.scout import Join
 from homunculus.reader.weights import usual_dtype
@@ -24,7 +23,7 @@ from homunculus.train.pages import Sheets
 
 Losses = dict[str, Tensor]
 FIGURES = {"exact", "hit"}  # shown, not minimised
-LAYERS = (Block, LocalBlock, Join, Step)  # their matrices are Muon's
+LAYERS = (Block, LocalBlock, Join)  # their matrices are Muon's
 
 
 class Share(NamedTuple):

@@ -49,7 +49,7 @@ def _images(folder: Path) -> list[str]:
 
 def _rows(pixels: Tensor, finder: LineFinder, recognizer: Recognizer) -> list[dict[str, Any]]:
     """What is read on one page at each scale."""
-    found = finder.find(pixels, upright=True)
+    found = finder.find(pixels)
     levels = grey_pyramid(pixels, LEVELS)
     rows = []
     for scale in SCALES:
