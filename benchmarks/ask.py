@@ -21,6 +21,7 @@ from pathlib import Path
 from rich.progress import track
 
 from homunculus import InputError, load_reader
+from homunculus.bench import PARTS
 from homunculus.eval.data import items
 from homunculus.eval.machine import machine
 from homunculus.files import replacing
@@ -75,7 +76,7 @@ def main(words: list[str] | None = None) -> None:
         "loading": loading,
         "median": statistics.median(seconds),
         "slowest": max(seconds),
-        "parts": {name: statistics.median(part.get(name, 0.0) for part in parts) for name in parts[0]},
+        "parts": {name: statistics.median(part.get(name, 0.0) for part in parts) for name in PARTS},
         "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
     }
     with replacing(args.out) as unfinished:

@@ -1,4 +1,4 @@
-"""Does the eye look where the answer is, and can it read what it looks at? Figures for docs/eye.md.
+"""Does the eye look where the answer is, and what does a look take? Figures for docs/eye.md.
 
 python benchmarks/eye.py --data FOLDER                            # all parts; writes results/eye.json
 python benchmarks/eye.py --data FOLDER --parts found --limit 60   # the first 60 questions of each set
@@ -6,7 +6,6 @@ python benchmarks/eye.py --parts speed --device cuda --out results/eye_cuda.json
 
 found    is the answer in cells that are fine enough to read it, by method and budget
 overlap  how many of the finest cells two questions about distant places of one page share
-read     text read at a point, from cells of one level and from a foveated look
 speed    of the scout, the encoder and, on a GPU, the whole way from pixels to patches
 """
 
@@ -33,6 +32,7 @@ import eye_data as data
 from allocators import median_ms
 from homunculus import CellTree, InputError, allocate, reader
 from homunculus.eval.machine import machine
+from homunculus.eval.metrics import ratio, resamples
 from homunculus.files import replacing
 from homunculus.positions import coordinates
 from homunculus.reader.weights import SHIPPED, digest
@@ -40,12 +40,10 @@ from homunculus.relevance import Scene
 from homunculus.tokens import patches
 from homunculus.train.looks import nearest
 
-PARTS = ("found", "read", "overlap", "speed")
+PARTS = ("found", "overlap", "speed")
 METHODS = ("query", "opponent", "learned", "saliency", "information", "centre", "random", "oracle")
 LOOKS = [(allocator, method) for allocator in ("dag", "foveated") for method in METHODS] + [("uniform", "uniform")]
 BUDGETS = (273, 150, 64)
-READING = {"funsd": "word", "sroie": "line"}  # the mode of each set
-CHUNK = 32  # points read at once
 QUESTION = "What is the total amount?"
 STAGES = ("pyramid", "scout", "allocation", "patches")
 
@@ -92,12 +90,12 @@ def look_at(name: str, pages: list[data.Page], scout, parts: list[str], device: 
 
 def found_rows(name: str, pages: list[data.Page], looks: Looks) -> dict[str, list[dict]]:
     """Shares of questions found, differences of query to what knows no question, and shares by sort of question."""
-    draws, asked = data.resamples(len(pages)), [len(page.questions) for page in pages]
+    draws, asked = resamples(len(pages)), [len(page.questions) for page in pages]
     sums = {key: np.array([h.sum() for h in hits]) for key, hits in looks.hits.items()}
     out: dict[str, list[dict]] = {"rows": [], "differences": [], "sorts": []}
     for (allocator, method, budget), hits in looks.hits.items():
         key = {"set": name, "allocator": allocator, "method": method, "budget": budget}
-        share = data.ratio(sums[allocator, method, budget], asked, draws)
+        share = ratio(sums[allocator, method, budget], asked, draws)
         out["rows"].append(key | share | {"n": sum(asked), "pages": len(pages)})
         if name == "sroie":
             out["sorts"] += [key | row for row in data.by_sort(pages, np.concatenate(hits))]
@@ -115,7 +113,7 @@ def differences(name, allocator, budget, sums, asked, draws) -> list[dict]:
     for method, hits in against.items():
         best = method != "uniform" and hits.sum() == most
         key = {"set": name, "allocator": allocator, "budget": budget, "against": method, "best": bool(best)}
-        rows.append(key | data.ratio(sums[allocator, "query", budget] - hits, asked, draws))
+        rows.append(key | ratio(sums[allocator, "query", budget] - hits, asked, draws))
     return rows
 
 
@@ -126,51 +124,15 @@ def overlap_rows(name: str, looks: Looks) -> list[dict]:
         key = {"set": name, "allocator": allocator, "budget": budget, "n": sum(counts)}
         if sum(counts):
             sums = [values.sum() for values in per_page]
-            rows.append(key | data.ratio(sums, counts, data.resamples(len(per_page))))
+            rows.append(key | ratio(sums, counts, resamples(len(per_page))))
     return rows
-
-
-# ---- read ---------------------------------------------------------------------------------------------------------
-
-
-def read_set(name: str, pages: list[data.Page], encoder, device: str, console: Console) -> tuple[list[dict], dict]:
-    """Rows by way of looking at a point, and the worst readings of each."""
-    readings: dict[str, list[list[dict]]] = defaultdict(list)  # by way, page and word
-    with bars(console) as progress:
-        task = progress.add_task(f"read, {name}", total=sum(len(page.words) for page in pages))
-        for page in pages:
-            scene, here = data.scene_of(page.image, device), defaultdict(list)
-            for start in range(0, len(page.words), CHUNK):
-                words = page.words[start : start + CHUNK]
-                for way, readings_here in read_points(scene, words, encoder, READING[name]).items():
-                    here[way] += readings_here
-                progress.advance(task, len(words))
-            for way, found in here.items():
-                readings[way].append(found)
-    rows = [{"set": name, "way": way} | data.reading_figures(per_page) for way, per_page in readings.items()]
-    return rows, {way: data.worst(per_page) for way, per_page in readings.items()}
-
-
-def read_points(scene: Scene, words, encoder, mode: str) -> dict[str, list[dict]]:
-    tree, truths = scene.tree, [text for text, _ in words]
-    points = torch.tensor([point for _, point in words], dtype=torch.float64, device=tree.device)
-    points = torch.minimum(points.clamp(min=0), tree.sizes.flip(1).double())
-    selections = {f"level {l}": nearest(tree, points, l, BUDGETS[0]) for l in range(min(3, tree.levels))}
-    flat = torch.ones(len(points), tree.size, device=tree.device)
-    selections["foveated"] = allocate("foveated", tree, flat, BUDGETS[0], points)
-    found = {}
-    for way, selection in selections.items():
-        texts = encoder.read(scene.levels, selection, points.float(), mode)
-        pairs = zip(truths, texts, strict=True)
-        found[way] = [{"truth": t, "read": r} | data.compare(t, r) for t, r in pairs]
-    return found
 
 
 # ---- speed --------------------------------------------------------------------------------------------------------
 
 
 def speed_rows(pages: dict[str, Tensor], scout, encoder, device: str) -> list[dict]:
-    """Milliseconds, medians: the scout's view of a page from its pixels, a question about it, reading one point."""
+    """Milliseconds, medians: the scout's view of a page from its pixels, a question, vectors of 273 cells."""
     rows, questions = [], (f"{QUESTION} {n}" for n in count())  # a new one each time: known ones are remembered
 
     def add(what: str, page: str, call, repeat: int) -> None:
@@ -261,10 +223,6 @@ def sort_lines(rows: list[dict], sorts: list[str]) -> list[list[str]]:
 
 def other_grids(results: dict, budgets: list[str]) -> list[tuple[str, list[str], list[list[str]]]]:
     out = []
-    if rows := results.get("read", {}).get("rows"):
-        lines = [[r["set"], r["way"], str(r["n"]), *(percent(r[k]) for k in ("exact", "bare", "edits"))] for r in rows]
-        header = ["set", "cells", "n", "exact", "but for punctuation at the ends", "wrong characters"]
-        out.append(("Read at a point, % (95 % interval)", header, lines))
     if rows := results.get("overlap", {}).get("rows"):
         lines = by_budget(rows, ("set", "allocator"), lambda row: f"{percent(row)}, {row['n']} pairs")
         title = "Finest cells shared by two questions about distant places, % (95 % interval)"
@@ -320,16 +278,6 @@ def run_looks(args: argparse.Namespace, parts: list[str], results: dict, scout, 
     results |= ({"found": found} if "found" in parts else {}) | ({"overlap": {"rows": rows}} if rows else {})
 
 
-def run_read(args: argparse.Namespace, results: dict, encoder, console: Console) -> None:
-    results["read"] = {"rows": [], "worst": {}}
-    for name in (name for name in READING if name in args.sets):
-        pages = data.word_pages(args.data, name, args.split, args.limit or args.words or None)
-        begin = time.perf_counter()
-        rows, results["read"]["worst"][name] = read_set(name, pages, encoder, args.device, console)
-        results["read"]["rows"] += rows
-        results["seconds"][f"read {name}"] = time.perf_counter() - begin
-
-
 def run_speed(args: argparse.Namespace, results: dict, scout, encoder) -> None:
     loading = [{"what": f"load the {what}", "page": "", "ms": ms} for what, ms in results["loading_ms"].items()]
     rows = speed_rows(data.speed_pages(args.data, args.split), scout, encoder, args.device) if scout or encoder else []
@@ -345,18 +293,16 @@ def kept(args: argparse.Namespace, about: dict) -> dict:
 
 
 def measure(args: argparse.Namespace, console: Console) -> dict:
-    about = {"split": args.split, "limit": args.limit, "words": args.words}
+    about = {"split": args.split, "limit": args.limit}
     files = [(args.weights or SHIPPED) / f"{what}.safetensors" for what in ("scout", "encoder")]
     about["weights"] = {file.stem: digest(file) for file in files if file.is_file()}
     results: dict = about | {"machine": machine(args.device), "loading_ms": {}, "seconds": {}} | kept(args, about)
     results["commits"] |= dict.fromkeys(args.parts, results["machine"]["commit"])
     scout = load("scout", args, results) if {"found", "overlap", "speed"} & set(args.parts) else None
-    encoder = load("encoder", args, results) if {"read", "speed"} & set(args.parts) else None
+    encoder = load("encoder", args, results) if "speed" in args.parts else None
     looking = [part for part in ("found", "overlap") if part in args.parts]
     if looking:
         run_looks(args, looking, results, scout, console)
-    if "read" in args.parts:
-        run_read(args, results, encoder, console)
     if "speed" in args.parts:
         run_speed(args, results, scout, encoder)
     return results
@@ -366,8 +312,7 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with sroie, funsd, docvqa; speed alone needs none")
     parser.add_argument("--split", default="val")
-    parser.add_argument("--limit", type=int, help="questions a set (the first), words a set (spread over its pages)")
-    parser.add_argument("--words", type=int, default=400, help="words a set to read, spread over its pages; 0 for all")
+    parser.add_argument("--limit", type=int, help="questions a set (the first)")
     parser.add_argument("--parts", type=lambda t: t.split(","), default=list(PARTS), help="of " + ",".join(PARTS))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--weights", type=Path, help="folder of the weights; those of the package unless told")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,12 +16,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image, ImageDraw, ImageFont
-from rapidfuzz.distance import Levenshtein
 from torch import Tensor
 
 from homunculus import CellTree, Eye, Selection, allocate, load_image
 from homunculus import fixation as looking
-from homunculus.eval.metrics import ratio, resamples
 from homunculus.relevance import Scene, opponent, query, relevance_of
 
 BOXES = {"sroie": "answer_boxes", "funsd": "answer_boxes", "docvqa": "answer_boxes_ocr"}  # the key of each set
@@ -32,7 +29,6 @@ QUERY_FREE = ("saliency", "information", "centre", "random", "learned")
 ENOUGH = 0.8  # of an answer's area
 SMALLEST = 12  # pixels high: text that can still be read
 FALL_OFF = 0.25  # of the page: sigma of the relevance that knows only the centre
-WORST = 30  # readings kept
 ELSEWHERE = 0.001  # what the oracle gives to cells without an answer
 
 
@@ -49,11 +45,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Page:
-    """An image with its questions, or with its words."""
+    """An image with its questions."""
 
     image: Path
-    questions: tuple[Question, ...] = ()
-    words: tuple[tuple[str, tuple[float, float]], ...] = ()  # text and the centre of its box
+    questions: tuple[Question, ...]
 
 
 # ---- reading the sets ---------------------------------------------------------------------------------------------
@@ -77,19 +72,6 @@ def _question(name: str, row: dict) -> Question:
     sort = row["qid"].rsplit("_", 1)[-1] if name == "sroie" else name
     boxes = np.array(row[BOXES[name]], dtype=np.float64)
     return Question(row["qid"], row["question"], boxes, sort == "address", sort)
-
-
-def word_pages(folder: Path, name: str, split: str, limit: int | None = None) -> list[Page]:
-    """The pages of a set with their words (in sroie lines) that have a letter or digit, `limit` spread over all."""
-    rows = list(_lines(folder / name / split / "words.jsonl"))
-    words = [(row["image"], word) for row in rows for word in row["words"] if re.search(r"[^\W_]", word["text"])]
-    if limit is not None and limit < len(words):
-        words = [words[i * len(words) // limit] for i in range(limit)]
-    pages: dict[str, list[tuple[str, tuple[float, float]]]] = {}
-    for image, word in words:
-        x0, y0, x1, y1 = word["box"]
-        pages.setdefault(image, []).append((word["text"], ((x0 + x1) / 2, (y0 + y1) / 2)))
-    return [Page(folder / name / split / image, words=tuple(found)) for image, found in pages.items()]
 
 
 def _lines(path: Path) -> Iterator[dict]:
@@ -122,21 +104,21 @@ def ways(scene: Scene, questions: Sequence[Question], scout=None, only: Sequence
         seen, named = scout.page(scene), torch.cat([query(scene, [text]) for text in texts])  # [Q, N]
         made["query"] = named * scout.ask(seen, scene, texts).to(named)
     if only:
-        return {name: Way(made[name], fixate(scene, made[name], texts)) for name in only}
+        return {name: Way(made[name], fixate(scene, made[name], texts, name == "query")) for name in only}
     made |= {name: relevance_of(name, scene, free) for name in ("saliency", "information")}
     if scout is not None:
         made["opponent"] = opponent(tree, made)  # [Q, N]: the two that know no question are repeated
         made["learned"] = scout.learned(scene)
     made["random"] = tree.lift(torch.stack([_noise(tree, q.qid) for q in questions]), "max")
     knows = {"query": texts, "opponent": texts, "random": [""] * len(texts)}
-    found = {name: Way(r, fixate(scene, r, knows.get(name, free))) for name, r in made.items()}
+    found = {name: Way(r, fixate(scene, r, knows.get(name, free), name == "query")) for name, r in made.items()}
     return found | {"centre": centre_way(tree), "oracle": oracle_way(tree, questions)}
 
 
-def fixate(scene: Scene, relevance: Tensor, texts: Sequence[str]) -> Tensor:
-    """Where `Eye` fixates for each row's question. [R, N] -> [R, 1, 2]"""
+def fixate(scene: Scene, relevance: Tensor, texts: Sequence[str], worded: bool) -> Tensor:
+    """Where `Eye` fixates for each row's question; `worded` where relevance has it in it. [R, N] -> [R, 1, 2]"""
     rows = zip(relevance.split(1), texts, strict=True)
-    return torch.cat([EYES["foveated"]._fixate(scene, row, text, None, 1) for row, text in rows])
+    return torch.cat([EYES["foveated"]._fixate(scene, row, text, None, 1, worded) for row, text in rows])
 
 
 def _noise(tree: CellTree, qid: str) -> Tensor:
@@ -247,40 +229,10 @@ def overlaps(selection: Selection, tree: CellTree, pairs: Sequence[tuple[int, in
 # ---- figures ------------------------------------------------------------------------------------------------------
 
 
-def compare(truth: str, read: str) -> dict[str, float]:
-    """How a text was read, upper and lower case alike: exact, exact but for punctuation at the ends, and edits."""
-    truth, read = truth.strip().lower(), read.strip().lower()
-    bare = [re.sub(r"^[\W_]+|[\W_]+$", "", text) for text in (truth, read)]
-    return {
-        "exact": truth == read,
-        "bare": bare[0] == bare[1],
-        "edits": Levenshtein.distance(truth, read),
-        "length": len(truth),
-    }
-
-
 def by_sort(pages: list[Page], hits: np.ndarray) -> list[dict]:
     sorts = np.array([question.sort for page in pages for question in page.questions])
     masks = {str(sort): sorts == sort for sort in np.unique(sorts)}
     return [{"sort": s, "value": float(hits[mask].mean()), "n": int(mask.sum())} for s, mask in masks.items()]
-
-
-def reading_figures(per_page: list[list[dict]]) -> dict:
-    draws, figures = resamples(len(per_page)), {}
-
-    def sums(key: str) -> list[float]:
-        return [sum(reading[key] for reading in page) for page in per_page]
-
-    counts = [len(page) for page in per_page]
-    for key, per in (("exact", counts), ("bare", counts), ("edits", sums("length"))):
-        figures[key] = ratio(sums(key), per, draws)
-    return figures | {"n": sum(counts), "pages": len(per_page)}
-
-
-def worst(per_page: list[list[dict]]) -> list[dict]:
-    wrong = [reading for page in per_page for reading in page if reading["edits"]]
-    wrong.sort(key=lambda reading: (-reading["edits"] / max(reading["length"], 1), -reading["edits"]))
-    return [{key: reading[key] for key in ("truth", "read", "edits")} for reading in wrong[:WORST]]
 
 
 # ---- pages to take the time on ------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
-"""The service under load, on this machine alone: what is lost, how long it takes, whether memory grows.
+"""The service under load, on this machine alone: requests lost, seconds a request takes, whether memory grows.
 
 python benchmarks/load.py                            # 50 clients for 60 s against /v1/look; results/load_cpu.json
 python benchmarks/load.py --path ask --together 1    # questions one by one; compare with --together 8
 
-Every client sends its next request when the last was answered; told to come back (429), it waits as told.
+Every client sends its next request when the last was answered; after a 429 it waits as long as Retry-After says. All of
+them ask about one page, which the service opens once. Rows of another commit or machine in the file are dropped.
 """
 
 from __future__ import annotations
@@ -40,15 +41,16 @@ async def client(number: int, where: str, image: bytes, path: str, until: float,
     async with httpx.AsyncClient(timeout=180) as http:
         turn = number
         while time.monotonic() < until:
-            what = QUESTIONS[turn % len(QUESTIONS)]
-            words = {"question": f"{what} ({number}, {turn})", "budget": 273}  # none is asked twice
+            question = QUESTIONS[turn % len(QUESTIONS)]
+            fields = {"question": f"{question} ({number}, {turn})", "budget": 273}  # none is asked twice
             begun = time.monotonic()
-            answer = await http.post(f"{where}/v1/{path}", files={"image": image}, data=words)
+            answer = await http.post(f"{where}/v1/{path}", files={"image": image}, data=fields)
             seen.append((answer.status_code, time.monotonic() - begun))
             if answer.status_code == 429:
                 await asyncio.sleep(min(float(answer.headers["retry-after"]), max(0.0, until - time.monotonic())))
             elif answer.status_code == 200:
-                assert len(answer.json()["tokens"]) == 273
+                said = answer.json()
+                assert len(said["tokens"]) == 273 and (path == "look" or said["lines"])
             turn += 1
 
 
@@ -108,11 +110,12 @@ def main(words: list[str] | None = None) -> None:
         server.terminate()
         server.wait(60)
     out = args.out or ROOT / "results" / f"load_{'cuda' if args.device.startswith('cuda') else 'cpu'}.json"
-    known = json.loads(out.read_text())["rows"] if out.is_file() else []
-    same = ("path", "clients", "together", "asked for")
-    rows = [row for row in known if any(row.get(key) != figures[key] for key in same)] + [figures]
+    here, known = machine(args.device), json.loads(out.read_text()) if out.is_file() else {}
+    setting = ("path", "clients", "together", "asked for")
+    others = known["rows"] if known.get("machine") == here else []
+    rows = [row for row in others if any(row.get(key) != figures[key] for key in setting)] + [figures]
     with replacing(out) as unfinished:
-        unfinished.write_text(json.dumps({"machine": machine(args.device), "rows": rows}, indent=1) + "\n")
+        unfinished.write_text(json.dumps({"machine": here, "rows": rows}, indent=1) + "\n")
     print(json.dumps(figures, indent=1))
     print(f"healthy afterwards: {healthy}; wrote {out}")
 

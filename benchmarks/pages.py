@@ -113,15 +113,9 @@ def on_a_page(pages: Pages, recipe: Recipe, canvas: Canvas) -> dict[str, float]:
 
 
 def labelled(drafts: list[Draft]) -> dict[str, float]:
-    """How many words and lines to read and questions to answer a page of a batch carries, on average."""
-    count = sum(draft.size[0] for draft in drafts)
-    sums = dict.fromkeys(("words_to_read", "lines_to_read", "questions_asked"), 0)
-    for draft in drafts:
-        held, line = draft.labels.ems > 0, draft.labels.line
-        sums["words_to_read"] += int((held & ~line).sum())
-        sums["lines_to_read"] += int((held & line).sum())
-        sums["questions_asked"] += int((draft.labels.questions != BLANK).any(2).sum())
-    return {name: total / count for name, total in sums.items()}
+    """How many questions to answer a page of a batch carries, on average."""
+    asked = sum(int((draft.labels.questions != BLANK).any(2).sum()) for draft in drafts)
+    return {"questions_asked": asked / sum(draft.size[0] for draft in drafts)}
 
 
 def repeats(stream: Stream, pages: Pages, drafts: list[Draft]) -> dict[str, object]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from homunculus.eval.verdict import points
 from homunculus.files import replacing
 
 ROOT = Path(__file__).parents[1]
@@ -123,14 +122,6 @@ are the same to the bit, since weights of quarters fit into 8 bits; cells betwee
 | image | | largest difference | pixels the same | PSNR, dB |
 |---|---|---|---|---|
 {rows}
-{answers}"""
-ANSWERS = """
-What that does to answers: `python benchmarks/texture.py --data FOLDER` (writes `results/texture_answers.json`), the
-reader on {questions} questions, `uniform` at {budget} tokens, its cells sampled in three ways; {where}.
-
-| cells | {sets} | against ours, points | other answers |
-|---|{lines}
-{rows}
 """
 PARTS = ("load", "pyramid", "scout", "allocation", "gather")
 
@@ -230,7 +221,6 @@ def kernel_section(results: dict, picture: Path) -> str:
             slower=mips["texture units"] / ours,
             gather=gathered(results["gather"]),
             rows=rows("texture", texture_row),
-            answers=answer_section(read("texture_answers")) if known("texture_answers") else "",
         )
     plot_sizes([row for row in results["sizes"] if "ms" in row], picture)
     return KERNELS.format(
@@ -268,23 +258,6 @@ def gathered(rows: list[dict]) -> str:
         if all(name in ways for name in names)
     ]
     return ", ".join(told)
-
-
-def answer_section(results: dict) -> str:
-    sets = list(results["rows"][0]["scores"])
-    lines = []
-    for row in results["rows"]:
-        scores = " | ".join(f"{100 * row['scores'][name]:.1f}" for name in sets)
-        gap = points(row["difference"]) if row["difference"] else ""
-        lines.append(f"| {row['way']} | {scores} | {gap} | {row['other answers']} |")
-    return ANSWERS.format(
-        questions=results["questions"],
-        budget=results["budget"],
-        where=where(results["machine"]),
-        sets=" | ".join(sets),
-        lines="---|" * (len(sets) + 2),
-        rows="\n".join(lines),
-    )
 
 
 def texture_row(row: dict) -> str:

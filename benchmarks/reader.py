@@ -1,192 +1,224 @@
-"""How well the reader answers: every allocator on the same weights and the same questions.
+"""How well the reader answers, and how often the answer is among the lines that it read.
 
-python benchmarks/reader.py --data FOLDER --device cuda                      # all ways; writes results/reader.json
-python benchmarks/reader.py --data FOLDER --sets funsd --ways foveated/query/273 --limit 50
+python benchmarks/reader.py --data FOLDER                                   # writes results/reader.json
+python benchmarks/reader.py --data FOLDER --sets funsd --ways foveated/query/273,uniform/query/64 --limit 5
+python benchmarks/reader.py --data FOLDER --wrong-page                      # writes results/reader_wrong_page.json
 
-Answers are appended to results/reader.jsonl as they come; after a kill the same command goes on where it was. A way is
-ALLOCATOR/RELEVANCE/BUDGET. `--pages other` asks each question of another page of its set: how often is it confident?
+Every way (ALLOCATOR/RELEVANCE/BUDGET) answers the same questions with the same weights. Answers are appended to a
+folder beside the summary, results/reader/, as they come; after a kill the same command continues. `homunculus report
+results/reader` writes a full report on them. Intervals hold 95 % of 1,000 draws of pages. --wrong-page asks each
+question about the next page of its set and counts the answers that are given with a confidence above 0.5.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from homunculus import InputError
-from homunculus.eval.asking import answered
 from homunculus.eval.data import Item, items
 from homunculus.eval.machine import machine
-from homunculus.eval.metrics import ratio, resamples, score_of
+from homunculus.eval.metrics import interval, metric_of
+from homunculus.eval.runner import BATCH_SIZE, Batch, ModelSpec, Row, key_in, plan, run
+from homunculus.eval.ways import Way
 from homunculus.files import replacing
-from homunculus.reader import load_reader
 from homunculus.reader.prompt import NOT_FOUND
+from homunculus.reader.weights import device_of, usual_dtype
 
-SETS = ("docvqa", "sroie", "funsd", "chartqa", "icdar2015", "daquar", "coco_vqa")
-DOCUMENTS = SETS[:4]
-ALLOCATORS = ("uniform", "random", "grid", "pyramid", "stratified", "logpolar", "dag", "frequency", "foveated")
-BUDGETS = (273, 150, 64)
-NATURAL = [f"{allocator}/query/{budget}" for budget in BUDGETS for allocator in ("uniform", "foveated")]
-CONFIDENT = 0.5
 ROOT = Path(__file__).parents[1]
+DOCUMENTS = ("docvqa", "funsd", "sroie", "chartqa")
+SETS = (*DOCUMENTS, "icdar2015", "daquar", "coco_vqa")
+MAIN = "foveated/query/273"
+WAYS = [f"foveated/query/{budget}" for budget in (273, 64, 150, 1536)]
+WAYS += [f"{name}/query/{budget}" for name in ("uniform", "grid", "dag") for budget in (273, 64)]
+ON_PHOTOS = [MAIN, "uniform/query/273"]
+CONFIDENT, RIGHT, BINS = 0.5, 0.5, 10
 
 
-def all_ways() -> list[str]:
-    """Every allocator with the question's relevance, `foveated` with saliency, and the upper bound."""
-    ways = [f"{allocator}/query/{budget}" for budget in BUDGETS for allocator in ALLOCATORS]
-    ways += [f"foveated/saliency/{budget}" for budget in BUDGETS]
-    return [*ways, "uniform/query/1536", "foveated/query/1536"]
+# ---- what is asked --------------------------------------------------------------------------------------------------
 
 
-class Answers:
-    """Lines of a file: what was answered so far, and more."""
-
-    def __init__(self, path: Path, about: dict) -> None:
-        self.path, self.rows = path, []
-        if path.is_file():
-            lines = path.read_text().splitlines()
-            self.rows = [json.loads(line) for line in lines if line.endswith("}")]
-            if lines and not lines[-1].endswith("}"):  # cut off by a kill
-                path.write_text("".join(json.dumps(row) + "\n" for row in self.rows))
-        known = [row for row in self.rows if "weights" in row]
-        if known and known[0]["weights"] != about["weights"]:
-            raise SystemExit(f"{path} holds answers of other weights; move it away or choose another --out")
-        if about["machine"] not in [row["machine"] for row in known]:  # another may go on with it
-            self.add([about])
-        self.done = {(row["dataset"], row["qid"], row["way"]) for row in self.rows if "way" in row}
-
-    def add(self, rows: list[dict]) -> None:
-        with self.path.open("a") as file:
-            file.write("".join(json.dumps(row) + "\n" for row in rows))
-        self.rows += rows
+def questions(folder: Path, name: str, split: str, limit: int | None) -> list[Item]:
+    """The questions about the first pages of a set."""
+    listed = items(folder, name, split)
+    pages = list(dict.fromkeys(item.image for item in listed))[:limit]
+    return [item for item in listed if item.image in set(pages)]
 
 
-def answer_all(
-    todo: list[tuple[Item, str]], reader, args: argparse.Namespace, answers: Answers, console: Console
-) -> None:
-    columns = TextColumn("answers"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left")
-    with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
-        bar = progress.add_task("", total=len(todo))
-        for batch in answered(reader, todo, args.batch, args.most):
-            rows = []
-            for item, way, answer in batch:
-                row = {"dataset": item.dataset, "qid": item.qid, "image": item.image.name, "way": way}
-                row |= {"answer": answer.text, "confidence": round(answer.confidence, 4)}
-                rows.append(row | {"score": score_of(item.dataset)(answer.text, item.answers)})
-            answers.add(rows)
-            progress.advance(bar, len(batch))
+def of_next_page(listed: Sequence[Item]) -> list[Item]:
+    """Each question with the next page of its set, the last with the first: most of these do not answer it."""
+    pages = list(dict.fromkeys(item.image for item in listed))
+    if len(pages) < 2:
+        raise InputError("--wrong-page needs at least two pages of each set")
+    following = dict(zip(pages, pages[1:] + pages[:1], strict=True))
+    return sorted((replace(item, image=following[item.image], boxes=()) for item in listed), key=lambda i: i.image)
 
 
-def other_pages(listed: list[Item]) -> list[Item]:
-    """Each question with the image of another page of its set, which does not answer it."""
-    images = sorted({item.image for item in listed})
-    following = dict(zip(images, images[1:] + images[:1], strict=True))
-    moved = [Item(item.dataset, item.qid, following[item.image], item.question, item.answers) for item in listed]
-    return sorted(moved, key=lambda item: item.image)
+def batches(args: argparse.Namespace) -> list[Batch]:
+    """Everything that is asked, set by set."""
+    found = []
+    for name in args.sets:
+        listed = questions(args.data, name, args.split, args.limit)
+        listed = of_next_page(listed) if args.wrong_page else listed
+        usual = [MAIN] if args.wrong_page else WAYS if name in DOCUMENTS else ON_PHOTOS
+        found += plan(listed, [Way.of(text) for text in args.ways or usual], (), args.batch_size)
+    return found
 
 
-# ---- figures ------------------------------------------------------------------------------------------------------
+# ---- figures --------------------------------------------------------------------------------------------------------
 
 
-def figures(rows: list[dict]) -> list[dict]:
-    """Scores with intervals over pages, and how far confidence can be trusted, for every set and way."""
-    found = defaultdict(list)
+def figures(rows: Sequence[Row], wrong_page: bool = False) -> list[dict[str, Any]]:
+    """A row for each set and way, shares with intervals over pages."""
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
-        if "way" in row:
-            found[row["dataset"], row["way"]].append(row)
-    table = []
-    for (dataset, way), group in found.items():
-        pages = defaultdict(list)
-        for row in group:
-            pages[row["image"]].append(row["score"])
-        sums, counts = [sum(page) for page in pages.values()], [len(page) for page in pages.values()]
-        figure = ratio(sums, counts, resamples(len(pages)))
-        sure = np.array([row["confidence"] for row in group])
-        right = np.array([row["score"] >= 0.5 for row in group], float)
-        entry = {"dataset": dataset, "way": way, "n": len(group), "pages": len(pages), **figure}
-        confident = (sure >= CONFIDENT) & np.array([row["answer"] != NOT_FOUND for row in group])
-        table.append(
-            entry | {"calibration_error": calibration_error(sure, right), "confident": float(confident.mean())}
-        )
-    return table
+        groups[row["dataset"], f"{row['allocator']}/{row['relevance']}/{row['budget']}"].append(row)
+    return [figure(name, way, group, wrong_page) for (name, way), group in groups.items()]
 
 
-def calibration_error(sure: np.ndarray, right: np.ndarray, bins: int = 10) -> float:
+def figure(name: str, way: str, rows: Sequence[Row], wrong_page: bool) -> dict[str, Any]:
+    pages = [row["image"] for row in rows]
+    sure = [row["confidence"] for row in rows]
+    refused = [row["prediction"].lower() == NOT_FOUND for row in rows]
+    found: dict[str, Any] = {"dataset": name, "way": way, "n": len(rows), "pages": len(set(pages))}
+    found["confident"] = interval([c > CONFIDENT and not r for c, r in zip(sure, refused, strict=True)], pages)
+    found["refused"] = interval(refused, pages)
+    if wrong_page:
+        return found
+    right = [row["score"] >= RIGHT for row in rows]
+    found |= {"metric": metric_of(name), "score": interval([row["score"] for row in rows], pages)}
+    found |= {"found": interval([row["found"] for row in rows], pages)}
+    found |= {"calibration_error": calibration_error(sure, right), "ms": float(np.median([row["ms"] for row in rows]))}
+    return found
+
+
+def calibration_error(sure: Sequence[float], right: Sequence[bool]) -> float:
     """Expected calibration error: how far confidence and share of right answers differ, over bins of confidence."""
-    place = np.minimum((sure * bins).astype(int), bins - 1)
-    gaps = [abs(sure[place == b].mean() - right[place == b].mean()) * (place == b).mean() for b in set(place.tolist())]
-    return float(sum(gaps))
+    p, hit = np.asarray(sure, float), np.asarray(right, float)
+    bins = np.minimum((p * BINS).astype(int), BINS - 1)
+    return float(sum(abs(p[bins == b].mean() - hit[bins == b].mean()) * (bins == b).mean() for b in set(bins.tolist())))
 
 
-def table(results: list[dict]) -> str:
-    """Markdown: a line a way, a column a set."""
-    sets = [name for name in SETS if any(row["dataset"] == name for row in results)]
-    lines = ["| way | " + " | ".join(sets) + " |", "|---" * (len(sets) + 1) + "|"]
-    by_key = {(row["way"], row["dataset"]): row for row in results}
-    ways = dict.fromkeys(row["way"] for row in results)
-    for way in [*(way for way in all_ways() if way in ways), *(way for way in ways if way not in all_ways())]:
-        cells = []
-        for name in sets:
-            row = by_key.get((way, name))
-            shown = f"{row['value']:.3f} ({row['low']:.3f} to {row['high']:.3f}), n {row['n']}" if row else ""
-            cells.append(shown)
-        lines.append(f"| {way} | " + " | ".join(cells) + " |")
+# ---- tables, as docs/reader.md has them -----------------------------------------------------------------------------
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """A line a way, a column a set: score with its interval, and the share of answers among the lines read."""
+    by_key = {(row["way"], row["dataset"]): row for row in rows}
+    sets = list(dict.fromkeys(row["dataset"] for row in rows))
+    heads = [f"{name}, n {next(row['n'] for row in rows if row['dataset'] == name)}" for name in sets]
+    ways = dict.fromkeys([*(way for way in WAYS if any(row["way"] == way for row in rows)), *(r["way"] for r in rows)])
+    lines = [f"| way | {' | '.join(heads)} |", "|---" * (len(sets) + 1) + "|"]
+    lines += [f"| {way} | {' | '.join(cell(by_key.get((way, name))) for name in sets)} |" for way in ways]
     return "\n".join(lines) + "\n"
 
 
-def arguments(words: list[str] | None) -> argparse.Namespace:
+def cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    return (
+        f"{row['score']['value']:.3f} ({row['score']['low']:.3f} to {row['score']['high']:.3f}), {share(row['found'])}"
+    )
+
+
+def share(figure: dict[str, float]) -> str:
+    return f"{100 * figure['value']:.0f} %"
+
+
+def trust(own: Sequence[dict[str, Any]], wrong: Sequence[dict[str, Any]], way: str = MAIN) -> str:
+    """What confidence is worth, a line a set; `wrong` are rows about the wrong page."""
+    elsewhere = {row["dataset"]: row for row in wrong if row["way"] == way}
+    lines = [
+        "| set | n | calibration error | confident | confident, wrong page | refused, wrong page |",
+        "|---" * 6 + "|",
+    ]
+    for row in own or wrong:
+        if row["way"] != way:
+            continue
+        other = elsewhere.get(row["dataset"])
+        cells = [row["dataset"], str(row["n"])]
+        cells += [f"{row['calibration_error']:.3f}", share(row["confident"])] if own else ["", ""]
+        cells += [share(other["confident"]), share(other["refused"])] if other else ["", ""]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+# ---- the command ----------------------------------------------------------------------------------------------------
+
+
+def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of the sets")
     parser.add_argument("--split", default="val")
-    parser.add_argument("--sets", type=lambda t: t.split(","), default=list(SETS))
-    parser.add_argument(
-        "--ways", type=lambda t: t.split(","), help="all unless told; natural images: foveated and uniform"
-    )
-    parser.add_argument("--limit", type=int, help="questions a set")
-    parser.add_argument("--pages", choices=("own", "other"), default="own")
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--most", type=int, default=48, help="tokens of an answer")
+    parser.add_argument("--sets", type=lambda t: t.split(","), default=list(DOCUMENTS), help=f"of {','.join(SETS)}")
+    parser.add_argument("--ways", type=lambda t: t.split(","), help="ALLOCATOR/RELEVANCE/BUDGET each")
+    parser.add_argument("--limit", type=int, help="pages of each set; all unless told")
+    parser.add_argument("--wrong-page", action="store_true", help="ask about the next page of the set")
+    parser.add_argument("--batch-size", type=int, default=BATCH_SIZE)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--exact", action="store_true", help="float32 on a GPU too")
-    parser.add_argument("--memory", type=float, default=1.0, help="share of the GPU memory, if several run at once")
-    parser.add_argument("--weights", type=Path)
-    parser.add_argument("--language", help="folder or hub id of the language model")
-    parser.add_argument("--out", type=Path, default=ROOT / "results" / "reader.json")
-    return parser.parse_args(words)
+    parser.add_argument("--exact", action="store_true", help="float32, also where bfloat16 is usual")
+    parser.add_argument("--weights", default="", help="folder of weights; else the shipped ones")
+    parser.add_argument("--language", default="", help="folder or hub id of the language model")
+    parser.add_argument("--out", type=Path, help="summary; answers go to the folder of that name without .json")
+    args = parser.parse_args(words)
+    name = "reader_wrong_page" if args.wrong_page else "reader"
+    args.out = args.out or ROOT / "results" / f"{name}.json"
+    return args
 
 
-def main(words: list[str] | None = None) -> None:
+def command(words: Sequence[str]) -> str:
+    """The command as anybody can give it: paths of this machine by name."""
+    shown = " ".join(["python benchmarks/reader.py", *words])
+    return re.sub(r"--(data|weights|language|out)[= ]\S+", lambda found: f"--{found[1]} {found[1].upper()}", shown)
+
+
+def measure(args: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:
+    """Answer what is missing, and sum up what was asked now."""
+    spec = ModelSpec(weights=args.weights, language=args.language, device=args.device, exact=args.exact)
+    todo, here = batches(args), machine(args.device)
+    split = f"{args.split}, next page" if args.wrong_page else args.split  # answers of both do not mix
+    folder = args.out.with_suffix("")
+    about = {"data": [str(args.data.resolve())], "split": split, "machine": here}
+    every = run(todo, spec, folder, args.workers, console=Console(stderr=True), about=about)
+    by_key = {key_in(row): row for row in every}
+    asked = [by_key[key] for batch in todo for way in batch.ways for key in batch.wanted(way)]
+    begun = json.loads((folder / "run.json").read_text())["machine"]
+    return {
+        "command": command(words),
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "machines": [begun, here] if begun != here else [here],
+        "weights": spec.marks()["reader"],
+        "dtype": str(torch.float32 if args.exact else usual_dtype(device_of(args.device))).removeprefix("torch."),
+        "split": args.split,
+        "limit": args.limit,
+        "wrong_page": args.wrong_page,
+        "rows": figures(asked, args.wrong_page),
+    }
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    words = sys.argv[1:] if words is None else words
     args = arguments(words)
-    console = Console(stderr=True)
     try:
-        if args.device.startswith("cuda"):
-            torch.set_float32_matmul_precision("high")
-            torch.cuda.set_per_process_memory_fraction(args.memory)
-        reader = load_reader(args.weights, args.language, args.device, torch.float32 if args.exact else None)
-        todo = []
-        for name in args.sets:
-            listed = items(args.data, name, args.split, args.limit)
-            listed = other_pages(listed) if args.pages == "other" else listed
-            ways = args.ways or (all_ways() if name in DOCUMENTS else NATURAL)
-            todo += [(item, way) for item in listed for way in ways]
-        weights = {"weights": reader.marks, "pages": args.pages, "machine": machine(args.device)}
-        answers = Answers(args.out.with_suffix(".jsonl"), weights)
+        results = measure(args, words)
     except InputError as error:
-        sys.exit(str(error))
-    todo = [(item, way) for item, way in todo if (item.dataset, item.qid, way) not in answers.done]
-    answer_all(todo, reader, args, answers, console)
-    machines = [row["machine"] for row in answers.rows if "weights" in row]
-    results = {"machines": machines, "split": args.split, "pages": args.pages, "rows": figures(answers.rows)}
+        sys.exit(f"error: {error}")
+    print(trust([], results["rows"]) if args.wrong_page else table(results["rows"]))
     with replacing(args.out) as unfinished:
         unfinished.write_text(json.dumps(results, indent=1) + "\n")
-    print(table(results["rows"]))
     print(f"wrote {args.out}")
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import eye
 import eye_data as data
 from homunculus import CellTree, Eye, Selection
+from homunculus.eval.metrics import ratio, resamples
 from homunculus.train.looks import nearest
 
 LINES = [(60, 130 + 30 * line, 230, 152 + 30 * line) for line in range(22)]
@@ -34,18 +35,6 @@ class FakeScout:
 
     def __call__(self, scene, questions):
         return self.ask(scene.tree, scene, questions)
-
-
-class FakeEncoder:
-    """Reads all that is shown at full resolution."""
-
-    def __init__(self, words):
-        self.at = {((x0 + x1) / 2, (y0 + y1) / 2): text for text, (x0, y0, x1, y1) in words}
-
-    def read(self, levels, selection, points, mode):
-        assert len(points) == len(selection) and mode == "line"
-        sharp = (selection.levels == 0).all(1).tolist()
-        return [self.at[tuple(point)] if s else "?" for point, s in zip(points.tolist(), sharp, strict=True)]
 
 
 def question(*boxes, text="What?", together=False, sort="total"):
@@ -144,20 +133,11 @@ def test_nearest_cells_are_around_the_point_in_tree_order():
 
 
 def test_intervals_hold_the_figure_and_pairs_that_never_differ_have_none():
-    draws, hits, asked = data.resamples(30), np.arange(30) % 5, np.full(30, 5)
-    figure = data.ratio(hits, asked, draws)
+    draws, hits, asked = resamples(30), np.arange(30) % 5, np.full(30, 5)
+    figure = ratio(hits, asked, draws)
     assert figure["low"] < figure["value"] == 0.4 < figure["high"]
-    assert figure == data.ratio(hits, asked, data.resamples(30))
-    assert data.ratio(hits - hits, asked, draws) == {"value": 0, "low": 0, "high": 0}
-
-
-@pytest.mark.parametrize(
-    ("truth", "read", "exact", "bare", "edits"),
-    [(" Total: ", "total:", 1, 1, 0), ("Total:", "TOTAL", 0, 1, 1), ("kitten", "sitting", 0, 0, 3), ("5", "", 0, 0, 1)],
-)
-def test_readings_are_compared_without_case(truth, read, exact, bare, edits):
-    expected = {"exact": exact, "bare": bare, "edits": edits, "length": len(truth.strip())}
-    assert data.compare(truth, read) == expected
+    assert figure == ratio(hits, asked, resamples(30))
+    assert ratio(hits - hits, asked, draws) == {"value": 0, "low": 0, "high": 0}
 
 
 def test_a_folder_without_data_is_said_in_one_sentence(tmp_path, capsys):
@@ -174,7 +154,7 @@ def folder(tmp_path, page):
     """Two pages in the form of sroie, a company and a total on each."""
     home = tmp_path / "sroie" / "val"
     (home / "images").mkdir(parents=True)
-    questions, words = [], []
+    questions = []
     for name in ("a", "b"):
         page.save(home / "images" / f"{name}.webp", lossless=True)
         common = {"image": f"images/{name}.webp", "width": 700, "height": 960, "answers": ["x"]}
@@ -186,10 +166,7 @@ def folder(tmp_path, page):
         for sort, (text, where) in asked.items():
             row = common | {"qid": f"{name}_{sort}", "question": text}
             questions.append(row | ({"answer_boxes": where} if where else {}))
-        lines = [{"text": f"entry {i}", "box": box} for i, box in enumerate(LINES)] + [{"text": "--", "box": LINES[0]}]
-        words.append({"image": common["image"], "words": lines})
-    for name, rows in (("questions", questions), ("words", words)):
-        (home / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (home / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
     return tmp_path
 
 
@@ -204,18 +181,14 @@ def without_times(results):
 
 
 def test_the_command_from_end_to_end(folder, monkeypatch, capsys):
-    encoder = FakeEncoder([(f"entry {i}", box) for i, box in enumerate(LINES)])
-    fakes = {"scout": FakeScout(), "encoder": encoder}
+    fakes = {"scout": FakeScout()}
     monkeypatch.setattr(eye, "load", lambda what, args, results: fakes[what])
-    results = figures_of(folder, "--parts", "found,read,overlap")
-    assert without_times(results) == without_times(figures_of(folder, "--parts", "found,read,overlap"))
+    results = figures_of(folder, "--parts", "found,overlap")
+    assert without_times(results) == without_times(figures_of(folder, "--parts", "found,overlap"))
     rows = {(r["allocator"], r["method"], r["budget"]): r for r in results["found"]["rows"]}
     assert len(rows) == len(eye.LOOKS) * len(eye.BUDGETS) and all(row["n"] == 4 for row in rows.values())
     assert rows["dag", "oracle", 273]["value"] == rows["foveated", "oracle", 64]["value"] == 1
     assert {row["sort"] for row in results["found"]["sorts"]} == {"company", "total"}
-    read = {row["way"]: row for row in results["read"]["rows"]}
-    assert read["level 0"]["exact"]["value"] == 1 and read["level 1"]["exact"]["value"] == 0
-    assert read["level 0"]["n"] == 44 and len(results["read"]["worst"]["sroie"]["level 2"]) == 30
     shared = {(row["allocator"], row["budget"]): row for row in results["overlap"]["rows"]}
     assert len(shared) == 6 and shared["foveated", 273]["n"] == 2 and 0 <= shared["foveated", 64]["value"] < 1
     assert "commit" in results["machine"] and "oracle" in capsys.readouterr().out

@@ -44,7 +44,7 @@ def test_the_command_from_end_to_end(tmp_path, capsys):
         assert (row["height"], row["width"], row["batch"]) == (320, 320, 2)
         assert all(row[f"{what}_pages_s"] > 0 for what in ("layout", "draw", "draw_mean", "both"))
         assert row["characters"] > row["words"] > 0 and row["questions"] > 0
-        assert 0 < row["words_to_read"] <= 40 and 0 < row["lines_to_read"] <= 20 and 0 < row["questions_asked"] <= 8
+        assert 0 < row["questions_asked"] <= 8
         assert row["same_drafts"] is row["same_pixels"] is True and row["share_of_pixels_that_differ"] == 0
     said = capsys.readouterr().out
     assert "scout" in said and "same pixels" in said and "true" in said

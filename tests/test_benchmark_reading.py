@@ -16,14 +16,29 @@ def truth(*words: tuple[str, list[float]]) -> reading.Truth:
     return reading.Truth(Path("page.png"), [text for text, _ in words], np.array([box for _, box in words], np.float32))
 
 
-def test_a_word_is_read_if_a_line_on_it_has_it_and_a_line_if_it_says_the_same():
+def test_a_text_is_read_if_it_stands_as_a_whole_in_what_was_read_there():
     page = truth(("total", [10, 10, 50, 24]), ("12.50", [60, 10, 100, 24]), ("date", [10, 40, 50, 54]))
     lines = [Line("Total  12.5O", (8, 9, 102, 25)), Line("Date", (8, 39, 52, 55))]
-    right, wrong = reading.compare("words", page.texts, reading.from_look(lines, page, "words", 1.0))
-    assert right == [1.0, 0.0, 1.0] and wrong == pytest.approx(1 / 14)
-    right, wrong = reading.compare("lines", page.texts, reading.from_look(lines, page, "lines", 1.0))
-    assert right == [0.0, 0.0, 1.0] and wrong > 0.5
-    assert reading.compare("words", page.texts, [[], [], []]) == ([0.0, 0.0, 0.0], 1.0)
+    for kind in ("words", "lines"):
+        right, wrong = reading.compare(page.texts, reading.from_look(lines, page, kind, 1.0))
+        assert right == [1.0, 0.0, 1.0] and wrong == pytest.approx(1 / 14)
+    assert reading.compare(page.texts, [[], [], []]) == ([0.0, 0.0, 0.0], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "stands"),
+    [
+        ("31/", "3/31/95", True),
+        ("b & w", "b&w web site", True),
+        ("#", "#reps", True),
+        ("3", "31/95", False),
+        ("nov", "nov9", False),
+        ("total", "totals", False),
+        ("1.50", "11.50", False),
+    ],
+)
+def test_whole_means_that_no_word_or_number_goes_on(text, line, stands):
+    assert reading.stands_in(text, line) == stands
 
 
 def test_half_size_looks_for_words_at_half_their_places():

@@ -14,6 +14,7 @@ from homunculus.eval.metrics import (
     CONTRACTIONS,
     SCORES,
     anls,
+    answer_in,
     daquar,
     exact,
     lenient,
@@ -148,6 +149,23 @@ def test_anls(said, answers, score):
 @given(FEW, st.lists(FEW, max_size=3))
 def test_anls_of_anything(said, answers):
     assert anls(said, answers) == pytest.approx(plain_anls(said, answers))
+
+
+@pytest.mark.parametrize(
+    ("lines", "answers", "there"),
+    [
+        (["Total:  EUR 926.52"], ["926.52"], True),
+        (["TOTAL: 926"], ["total:  926"], True),
+        (["14 March", "2026"], ["14 march 2026"], True),  # over two lines
+        (["March", "14"], ["14 March"], False),
+        (["926,52"], ["926.52"], False),
+        (["a b"], ["x", "B"], True),
+        (["abc"], [" ", ""], False),  # an empty answer stands nowhere
+        ([], ["a"], False),
+    ],
+)
+def test_an_answer_stands_in_lines(lines, answers, there):
+    assert answer_in(lines, answers) is there
 
 
 # ---- relaxed accuracy ---------------------------------------------------------------------------------------------

@@ -14,9 +14,10 @@ from homunculus.eval.data import Item
 from homunculus.eval.hypotheses import status, weighed
 from homunculus.eval.packed import pack, unpack
 from homunculus.eval.report import write
-from homunculus.eval.runner import dumped, key_in, read
+from homunculus.eval.runner import ModelSpec, dumped, key_in, read
 from homunculus.eval.table import Table, kind_of, summary
 from homunculus.eval.verdict import decided
+from readers import tiny_reader
 
 SETS = {"docvqa": 40, "coco_vqa": 40, "icdar2015": 40}
 
@@ -297,12 +298,48 @@ def test_a_report_needs_no_images_and_asks_no_hub(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("homunculus.eval.data.from_hub", lambda *_: pytest.fail("the hub was asked"))
     for source in (str(tmp_path / "mine"), "docvqa"):
-        (tmp_path / "run.json").write_text(json.dumps({"data": [source], "split": "val"}))
-        assert "## Costs" in write(tmp_path).read_text()
+        about = {"data": [source], "split": "val", "who": ModelSpec().marks()}
+        (tmp_path / "run.json").write_text(json.dumps(about))
+        text = write(tmp_path).read_text()
+        assert "## Costs" in text and "Worst failures" not in text
+
+
+def test_the_gallery_shows_looks_of_the_reader_that_answered_and_of_no_other(tmp_path, page):
+    place = tmp_path / "mine" / "val"
+    place.mkdir(parents=True)
+    page.save(place / "0.png")
+    row = {"image": "0.png", "question": "What is entry 3?", "answers": ["x"], "qid": "0-0"}
+    row |= {"answer_boxes": [[400, 220, 500, 240]]}
+    (place / "questions.jsonl").write_text(json.dumps(row) + "\n")
+    rows = rows_of({"foveated/query": 0.0, "grid/query": 1.0}, {"mine": 1}, each=1)
+    (tmp_path / "results.jsonl").write_text("".join(map(dumped, rows)))
+    weights, _ = tiny_reader(tmp_path)
+    about = {"data": [str(tmp_path / "mine")], "split": "val", "asked": {"weights": str(weights)}}
+    shipped, own = ModelSpec().marks(), ModelSpec(weights=str(weights)).marks()
+    for who, there in ((shipped, False), ({"model": "a VLM"}, False), (own, True)):
+        (tmp_path / "run.json").write_text(json.dumps(about | {"who": who}))
+        text = write(tmp_path).read_text()
+        assert ("Worst failures" in text) == there == (tmp_path / "gallery.png").is_file()
+        assert ("the shipped reader" in text) == (who is shipped)
+    assert "| 1 | mine | 0-0 | 50% | grid/query/273 |" in text
+
+
+def test_how_often_the_answer_was_read_is_told_where_it_is_known(tmp_path):
+    rows = rows_of({"foveated/query": 0.5, "grid/query": 0.4}, {"docvqa": 4})
+    known = [row | {"found": int(row["qid"][0]) < 3} for row in rows if row["allocator"] == "foveated"]
+    rest = [row for row in rows if row["allocator"] == "grid"]
+    (tmp_path / "results.jsonl").write_text("".join(map(dumped, known + rest)))
+    text = write(tmp_path).read_text()
+    assert "| foveated/query | 75.0% |" in text and "| grid/query | 75" not in text
+    entries = {entry["allocator"]: entry for entry in summary(Table(known + rest))}
+    assert entries["foveated"]["found"] == 0.75 and "found" not in entries["grid"]
+    (tmp_path / "results.jsonl").write_text("".join(map(dumped, rest)))
+    assert "Answers among the lines" not in write(tmp_path).read_text()
 
 
 def test_scores_go_through_a_file_without_the_data(tmp_path):
     rows = rows_of({"foveated/query": 0.5, "grid/query": 0.4, "visionzip": 0.3})
+    rows = [row | ({"found": row["qid"][0] == "1"} if row["allocator"] == "grid" else {}) for row in rows]
     items = {
         (row["dataset"], row["qid"]): Item(
             row["dataset"], row["qid"], Path(row["image"]), row["question"], tuple(row["answers"])

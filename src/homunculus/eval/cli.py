@@ -21,7 +21,9 @@ def evaluate(
         list[str], typer.Argument(metavar="DATA...", help="Folders of sets, or docvqa, textvqa, ... from the hub.")
     ],
     out_: Annotated[Path, typer.Option("--out", help="Folder of results; the same command goes on with it.")],
-    allocators: Annotated[str, typer.Option(help="Methods: allocators, peers, with options as NAME:KEY=VALUE.")] = "",
+    allocators: Annotated[
+        str, typer.Option(help="Allocators, with options as NAME:KEY=VALUE; with --model peers too.")
+    ] = "",
     relevance: Annotated[
         str, typer.Option("--relevance", "-r", help="What allocators go by; one or several.")
     ] = "query",
@@ -36,8 +38,8 @@ def evaluate(
     weights: Annotated[str, typer.Option(help="Folder of the reader's weights; else the shipped ones.")] = "",
     language: Annotated[str, typer.Option(help="Folder or hub id of the reader's language model.")] = "",
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    exact: Annotated[bool, typer.Option("--exact", help="float32 on a GPU too.")] = False,
-    batch: Annotated[int, typer.Option(min=1, help="Questions answered together.")] = 16,
+    exact: Annotated[bool, typer.Option("--exact", help="float32, also where bfloat16 is usual.")] = False,
+    batch_size: Annotated[int, typer.Option(min=1, help="Questions answered together.")] = 16,
     workers: Annotated[int, typer.Option(min=1, help="Processes, each with its own model.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="On a Ray cluster, with --workers workers.")] = False,
     time: Annotated[int, typer.Option(min=0, help="Questions a set by which ways are timed, one after the other.")] = 0,
@@ -45,7 +47,8 @@ def evaluate(
 ) -> None:
     """Answer sets of questions by many methods and budgets, and write a report with a verdict.
 
-    [dim]homunculus eval data --allocators foveated,grid,uniform,visionzip --budgets 64,273 --out results/first[/dim]
+    [dim]homunculus eval data --allocators foveated,grid,uniform --budgets 64,273 --out results/first[/dim]
+    [dim]homunculus eval data --model FOLDER --where after --allocators foveated,visionzip --out results/vlm[/dim]
 
     Answers are appended to results.jsonl as they come; after a kill the same command goes on where it was. The report
     is written from that file alone: homunculus report FOLDER writes it again.
@@ -54,7 +57,7 @@ def evaluate(
     from homunculus.eval.data import collect
     from homunculus.eval.machine import machine
     from homunculus.eval.report import write
-    from homunculus.eval.runner import Who, plan, run
+    from homunculus.eval.runner import ModelSpec, plan, run
     from homunculus.eval.ways import Way, ways_of
 
     def listed(text: str) -> list[str]:
@@ -65,14 +68,14 @@ def evaluate(
     methods = listed(allocators) or ([] if named else ["foveated", "grid", "uniform"])
     every = list(dict.fromkeys([*ways_of(methods, listed(relevance), numbers), *named]))
     items = collect(data, split, limit, listed(sets))
-    who = Who(model, where, weights, language, device, exact)
+    spec = ModelSpec(model, where, weights, language, device, exact)
     about: dict[str, Any] = {
         "data": [str(Path(source).resolve()) if Path(source).exists() else source for source in data]
     }
     about |= {"split": split, "machine": machine(device)}
-    batches = plan(items, every, list(dict.fromkeys(map(Way.of, listed(regions)))), batch)
-    load = cache(who.asker)  # the sweep and the times ask the same model
-    run(batches, who, out_, workers, ray, err, about, load)
+    batches = plan(items, every, list(dict.fromkeys(map(Way.of, listed(regions)))), batch_size)
+    load = cache(spec.load)  # the sweep and the times ask the same model
+    run(batches, spec, out_, workers, ray, err, about, load)
     if time:
         some = collect(data, split, time, listed(sets))
         costs.measure(load(), some, every, out_ / costs.COSTS, about["machine"])

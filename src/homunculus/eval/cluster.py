@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 from homunculus.errors import InputError
 
 if TYPE_CHECKING:
-    from homunculus.eval.asker import Asker, Row
-    from homunculus.eval.runner import Batch, Who
+    from homunculus.eval.backends import Backend, Row
+    from homunculus.eval.runner import Batch, ModelSpec
 
-_asker: Asker | None = None
+_backend: Backend | None = None
 
 
-def _begin(who: Who, share: float) -> None:
-    global _asker
+def _begin(spec: ModelSpec, share: float) -> None:
+    global _backend
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _asker = who.asker(share)
+    _backend = spec.load(share)
 
 
 def _end_with_parent() -> None:
@@ -34,14 +34,14 @@ def _end_with_parent() -> None:
 
 
 def _answer(batch: Batch) -> list[Row]:
-    assert _asker is not None  # `_begin` ran first
-    return [row for _, rows in _asker.answers(batch.asks, batch.ways) for row in rows]
+    assert _backend is not None  # `_begin` ran first
+    return [row for _, rows in _backend.answers(batch.asks, batch.ways) for row in rows]
 
 
-def in_processes(batches: Sequence[Batch], who: Who, workers: int) -> Iterator[list[Row]]:
+def in_processes(batches: Sequence[Batch], spec: ModelSpec, workers: int) -> Iterator[list[Row]]:
     """Rows of batches as they are done, by so many processes."""
     fresh = multiprocessing.get_context("spawn")  # a GPU cannot be shared with a fork
-    with ProcessPoolExecutor(workers, fresh, _begin, (who, 1 / workers)) as pool:
+    with ProcessPoolExecutor(workers, fresh, _begin, (spec, 1 / workers)) as pool:
         waiting = [pool.submit(_answer, batch) for batch in batches]
         try:
             for done in as_completed(waiting):
@@ -50,7 +50,7 @@ def in_processes(batches: Sequence[Batch], who: Who, workers: int) -> Iterator[l
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def on_ray(batches: Sequence[Batch], who: Who, workers: int) -> Iterator[list[Row]]:
+def on_ray(batches: Sequence[Batch], spec: ModelSpec, workers: int) -> Iterator[list[Row]]:
     """The same on the Ray cluster that this machine belongs to, or on one of its own."""
     try:
         import ray
@@ -60,19 +60,19 @@ def on_ray(batches: Sequence[Batch], who: Who, workers: int) -> Iterator[list[Ro
 
     class Worker:
         def __init__(self, share: float) -> None:
-            self.asker = who.asker(share)
+            self.backend = spec.load(share)
 
         def answer(self, batch: Batch) -> list[Row]:
-            return [row for _, rows in self.asker.answers(batch.asks, batch.ways) for row in rows]
+            return [row for _, rows in self.backend.answers(batch.asks, batch.ways) for row in rows]
 
     mine = not ray.is_initialized()
     if mine:
         ray.init(log_to_driver=False, include_dashboard=False, configure_logging=False)
     try:
-        has, on_gpu = ray.cluster_resources(), who.device.startswith("cuda")
+        has, on_gpu = ray.cluster_resources(), spec.device.startswith("cuda")
         cpus, gpus = (_each(has.get(name, 0.0), workers) for name in ("CPU", "GPU"))
         if on_gpu and not gpus:
-            raise InputError(f"the Ray cluster has no GPU for --device {who.device}")
+            raise InputError(f"the Ray cluster has no GPU for --device {spec.device}")
         remote: Any = ray.remote(num_cpus=cpus, num_gpus=gpus if on_gpu else 0.0)(Worker)
         pool: Any = ActorPool([remote.remote(gpus if on_gpu else 1 / workers) for _ in range(workers)])
         yield from pool.map_unordered(lambda actor, batch: actor.answer.remote(batch), list(batches))

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import track
 
 from homunculus.errors import InputError
-from homunculus.eval.asker import Ask, Asker
+from homunculus.eval.backends import Ask, Backend
 from homunculus.eval.data import Item
 from homunculus.eval.runner import drop_half_line, dumped, parsed
 from homunculus.eval.ways import ORACLE, Way
@@ -30,7 +30,7 @@ WARM = 2  # before them on a GPU: what comes in the same shape again is captured
 Key = tuple[str, str, int]
 
 
-def measure(asker: Asker, items: Sequence[Item], ways: Sequence[Way], path: Path, machine: dict[str, Any]) -> Path:
+def measure(backend: Backend, items: Sequence[Item], ways: Sequence[Way], path: Path, machine: dict[str, Any]) -> Path:
     """Append what is missing: lines for each set and way, one a round. Ways for tests of a method are left out."""
     known = parsed(path)
     on_gpu = machine["device"] != "cpu"
@@ -44,10 +44,10 @@ def measure(asker: Asker, items: Sequence[Item], ways: Sequence[Way], path: Path
         drop_half_line(file, path)
         for name, asks, way in track(todo, "costs", console=Console(stderr=True)):
             for _ in range(WARM if on_gpu else 0):
-                asker.first_token(asks, way)
+                backend.first_token(asks, way)
             for _ in range(ROUNDS - there[name, way.name, way.budget]):
                 row = {"dataset": name, "method": way.name, "budget": way.budget, "n": len(asks), "device": device}
-                file.write(dumped(row | {"commit": machine["commit"]} | _round(asker, asks, way)))
+                file.write(dumped(row | {"commit": machine["commit"]} | _round(backend, asks, way)))
                 file.flush()
     return path
 
@@ -62,12 +62,12 @@ def _refuse_others(path: Path, known: Sequence[dict[str, Any]], device: str, cou
                 raise InputError(f"{path} holds times of {theirs}, not of {mine}; move it away first")
 
 
-def _round(asker: Asker, asks: Sequence[Ask], way: Way) -> dict[str, float]:
+def _round(backend: Backend, asks: Sequence[Ask], way: Way) -> dict[str, float]:
     """Milliseconds a question, and on a GPU the most megabytes that were taken, weights included."""
     if not torch.cuda.is_initialized():
-        return {"ms": round(asker.first_token(asks, way), 3)}
+        return {"ms": round(backend.first_token(asks, way), 3)}
     torch.cuda.reset_peak_memory_stats()
-    return {"ms": round(asker.first_token(asks, way), 3), "MB": torch.cuda.max_memory_allocated() >> 20}
+    return {"ms": round(backend.first_token(asks, way), 3), "MB": torch.cuda.max_memory_allocated() >> 20}
 
 
 def key_of(row: dict[str, Any]) -> Key:

@@ -25,12 +25,13 @@ from homunculus.adapters import load as load_vlm
 from homunculus.errors import InputError, shown, whole_number
 from homunculus.eye import Eye, Glance
 from homunculus.reader import load_reader
-from homunculus.reader.model import LONGEST, LOOKING, TOGETHER, Reader
-from homunculus.relevance.scene import Scene
+from homunculus.reader.model import BATCH_SIZE, MAX_NEW_TOKENS, Reader
+from homunculus.reader.session import Page
 
 if TYPE_CHECKING:  # lmms_eval.models imports this file: whichever is imported first must not wait for the other
     from lmms_eval.models.registry_v2 import ModelManifest
 
+LOOKING = ("allocator", "relevance", "budget")  # what can be said about how the reader looks
 PAGES = 16  # the last ones are kept: sets have their questions about a page close together
 
 
@@ -42,22 +43,21 @@ def manifest() -> ModelManifest:
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How an answer is to be given: its longest number of tokens, by lot above temperature 0, up to any of `until`."""
+class GenerationConfig:
+    """How an answer is generated: sampled where the temperature is above 0, up to any of `until`."""
 
-    most: int = LONGEST
+    max_new_tokens: int = MAX_NEW_TOKENS
     temperature: float = 0.0
     until: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, wishes: dict[str, Any]) -> Manner:
-        """The manner that a task's `generation_kwargs` ask for."""
-        until = wishes.get("until") or ()
-        sampled = wishes.get("do_sample")
-        heat = wishes.get("temperature", 1.0 if sampled else 0.0)
+    def of(cls, kwargs: dict[str, Any]) -> GenerationConfig:
+        """From the `generation_kwargs` of a task."""
+        until, sampled = kwargs.get("until") or (), kwargs.get("do_sample")
+        temperature = kwargs.get("temperature", 1.0 if sampled else 0.0)
         return cls(
-            whole_number("max_new_tokens", wishes.get("max_new_tokens", LONGEST)),
-            0.0 if sampled is False else float(heat or 0.0),
+            whole_number("max_new_tokens", kwargs.get("max_new_tokens", MAX_NEW_TOKENS)),
+            0.0 if sampled is False else float(temperature or 0.0),
             tuple(filter(None, [until] if isinstance(until, str) else until)),
         )
 
@@ -71,7 +71,7 @@ class Manner:
 
 
 class Reading:
-    """The reader on many pages; the last few are kept, so that further questions about one do not take it in again."""
+    """The reader on many pages; the last few stay open, so further questions about one do not take it in again."""
 
     several = False
 
@@ -80,38 +80,40 @@ class Reading:
         if unknown:
             other = "; that is for wrapped models: add model=NAME" if unknown[0] == "where" else ""
             raise InputError(f"the reader knows no {unknown[0]!r}; it knows {', '.join(LOOKING)}{other}")
-        self.reader, self.scenes = reader, dict[tuple[Any, ...], Scene]()
-        self.eye = Eye(scout=reader.scout, **({"relevance": "query"} | looking))
+        Eye(scout=False, **looking)  # wrong values are named now rather than at the first question
+        self.reader, self.looking = reader, looking
+        self.pages: dict[tuple[Any, ...], Page] = {}
 
-    def __call__(self, asked: Sequence[tuple[str, list[Any]]], manner: Manner) -> list[str]:
+    def __call__(self, asked: Sequence[tuple[str, list[Any]]], config: GenerationConfig) -> list[str]:
         """Answers to questions, each about the first of its images."""
-        with torch.no_grad():
-            glances = self._glances([self.scene(visuals[0]) for _, visuals in asked], [text for text, _ in asked])
+        pages = [self.page(visuals[0]) for _, visuals in asked]
+        glances = self._glances(pages, [text for text, _ in asked])
         seed = int(torch.randint(2**31, ()))  # from the evaluator's own: repeated questions are to differ
-        said = []
-        for answers in self.reader.reply(glances, manner.most, manner.temperature, seed):
+        options = config.max_new_tokens, config.temperature, seed
+        said: list[str] = []
+        for answers in self.reader.reply(pages, glances, *options, every=bool(config.until)):
             said = [answer.text for answer in answers]
-            if all(map(manner.ends, said)):
+            if all(map(config.ends, said)):
                 break
         return said
 
-    def scene(self, image: images.Source) -> Scene:
-        """An image ready to be looked at: the same one if its pixels were seen of late."""
+    def page(self, image: images.Source) -> Page:
+        """An opened image: the same page if its pixels were seen of late."""
         pixels = images.load(image)
         key = (*pixels.shape, hashlib.sha256(pixels.numpy().tobytes()).digest())
-        scene = self.scenes.pop(key) if key in self.scenes else self.eye.scene(pixels.to(self.reader.device))
-        self.scenes[key] = scene  # the latest is last
-        if len(self.scenes) > PAGES:
-            del self.scenes[next(iter(self.scenes))]
-        return scene
+        page = self.pages.pop(key) if key in self.pages else self.reader.open(pixels)
+        self.pages[key] = page  # the latest is last
+        if len(self.pages) > PAGES:
+            del self.pages[next(iter(self.pages))]
+        return page
 
-    def _glances(self, scenes: Sequence[Scene], questions: Sequence[str]) -> list[Glance]:
+    def _glances(self, pages: Sequence[Page], questions: Sequence[str]) -> list[Glance]:
         """One look for each question; those about one page together."""
         found: dict[int, Glance] = {}
-        for scene in dict.fromkeys(scenes):
-            rows = [i for i, other in enumerate(scenes) if other is scene]
-            found.update(zip(rows, self.eye.look_for(scene, [questions[i] for i in rows]), strict=True))
-        return [found[i] for i in range(len(scenes))]
+        for page in dict.fromkeys(pages):
+            rows = [i for i, other in enumerate(pages) if other is page]
+            found.update(zip(rows, page.looks([questions[i] for i in rows], **self.looking), strict=True))
+        return [found[i] for i in range(len(pages))]
 
 
 class Wrapped:
@@ -123,12 +125,12 @@ class Wrapped:
         self.vlm, self.looking = vlm, looking
 
     @torch.no_grad()
-    def __call__(self, asked: Sequence[tuple[str, list[Any]]], manner: Manner) -> list[str]:
+    def __call__(self, asked: Sequence[tuple[str, list[Any]]], config: GenerationConfig) -> list[str]:
         """Answers to questions, each about all of its images."""
         inputs = self.vlm.prepare([visuals for _, visuals in asked], [text for text, _ in asked], **self.looking)
-        sampled = manner.temperature > 0
-        lot = {"do_sample": True, "temperature": manner.temperature} if sampled else {"do_sample": False}
-        ids = self.vlm.generate(inputs, max_new_tokens=manner.most, **lot)
+        sampled = config.temperature > 0
+        sampling = {"do_sample": True, "temperature": config.temperature} if sampled else {"do_sample": False}
+        ids = self.vlm.generate(inputs, max_new_tokens=config.max_new_tokens, **sampling)
         new = ids[:, inputs["input_ids"].shape[1] :]
         return [text.strip() for text in self.vlm.family.tokenizer.batch_decode(new, skip_special_tokens=True)]
 
@@ -139,6 +141,7 @@ class Homunculus(lmms):  # type: ignore[misc]
     Args:
         model: folder or hub id of a VLM to wrap; without one it is the reader that comes with the package.
         weights: folder of other weights for the reader.
+        language: folder or hub id of another language model for the reader.
         device: a GPU if there is one, unless told.
         batch_size: questions answered at a time; "auto" is eight.
         max_batch_size: taken because lmms-eval gives it, and not used.
@@ -149,6 +152,7 @@ class Homunculus(lmms):  # type: ignore[misc]
         self,
         model: str = "",
         weights: str = "",
+        language: str = "",
         device: str = "",
         batch_size: int | str = 1,
         max_batch_size: int | None = None,
@@ -156,12 +160,13 @@ class Homunculus(lmms):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self.device, self.batch_size = _device(device), _size(batch_size)
-        if model and weights:
-            raise InputError(f"weights={weights} are those of the reader, and model={model} is another: give one")
+        if model and (weights or language):
+            name, value = ("weights", weights) if weights else ("language", language)
+            raise InputError(f"{name}={value} is for the reader, and model={model} is another: give one")
         self.answer: Reading | Wrapped = (
             Wrapped(load_vlm(model, str(self.device)), **looking)
             if model
-            else Reading(load_reader(weights or None, device=self.device), **looking)
+            else Reading(load_reader(weights or None, language or None, self.device), **looking)
         )
         self.told: set[str] = set()
 
@@ -171,11 +176,11 @@ class Homunculus(lmms):  # type: ignore[misc]
 
         said: list[str] = []
         progress = make_progress(total=len(requests), desc="Answering", disable=self.rank != 0)
-        for manner, batch in _batches(requests, self.batch_size):
+        for config, batch in _batches(requests, self.batch_size):
             for request in batch:
                 self._tell_of(request.args[1])
-            texts = self.answer([self._asked(*request.args) for request in batch], manner)
-            said += map(manner.cut, texts)
+            texts = self.answer([self._asked(*request.args) for request in batch], config)
+            said += map(config.cut, texts)
             progress.update(len(batch))
         progress.close()
         return said
@@ -206,10 +211,10 @@ class Homunculus(lmms):  # type: ignore[misc]
             self._tell(f"{task} has several images to a question: the reader looks at the first of them")
         return text, visuals
 
-    def _tell_of(self, wishes: dict[str, Any]) -> None:
+    def _tell_of(self, kwargs: dict[str, Any]) -> None:
         for name in ("num_beams", "top_p"):
-            if wishes.get(name) not in (None, 0, 1):
-                self._tell(f"{name}={shown(wishes[name])} is not offered and left out")
+            if kwargs.get(name) not in (None, 0, 1):
+                self._tell(f"{name}={shown(kwargs[name])} is not offered and left out")
 
     def _tell(self, message: str) -> None:
         """Say something, once."""
@@ -227,12 +232,12 @@ def bare(text: str, visual_of: object) -> str:
     return text.removeprefix(prompts.get("pre_prompt") or "").removesuffix(prompts.get("post_prompt") or "")
 
 
-def _batches(requests: Iterable[Any], size: int) -> Iterator[tuple[Manner, list[Any]]]:
-    """Requests in their order, at most `size` at a time, those of a batch with one manner of answering."""
-    for manner, group in groupby(requests, key=lambda request: Manner.of(request.args[1])):
+def _batches(requests: Iterable[Any], size: int) -> Iterator[tuple[GenerationConfig, list[Any]]]:
+    """Requests in their order, at most `size` at a time; those of a batch are generated in the same way."""
+    for config, group in groupby(requests, key=lambda request: GenerationConfig.of(request.args[1])):
         alike = list(group)
         for first in range(0, len(alike), size):
-            yield manner, alike[first : first + size]
+            yield config, alike[first : first + size]
 
 
 def _device(name: str) -> torch.device:
@@ -243,7 +248,7 @@ def _device(name: str) -> torch.device:
 
 def _size(batch_size: int | str) -> int:
     if str(batch_size).startswith("auto"):
-        return TOGETHER
+        return BATCH_SIZE
     return whole_number("batch_size", int(batch_size) if str(batch_size).isdecimal() else batch_size)
 
 

@@ -169,6 +169,12 @@ def vqa_form(text: str) -> str:
     return " ".join(CONTRACTIONS.get(word, word) for word in words if word not in ARTICLES)
 
 
+def answer_in(lines: Sequence[str], answers: Sequence[str]) -> bool:
+    """Whether one of the answers stands in lines of text, one after the other; case and surplus blanks do not count."""
+    text = _plain(" ".join(lines))
+    return any(plain in text for plain in map(_plain, answers) if plain)
+
+
 def _plain(text: str) -> str:
     """A text in lower case with single blanks."""
     return " ".join(text.lower().split())

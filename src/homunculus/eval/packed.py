@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from homunculus.errors import InputError
-from homunculus.eval.asker import Row
+from homunculus.eval.backends import Row
 from homunculus.eval.data import Item
 from homunculus.eval.runner import dumped, read
 from homunculus.files import replacing
 
 SAME = ("dataset", "allocator", "relevance", "budget", "region")  # of all rows of a line
+SOME = "found"  # of rows of the reader
 EACH = {"qid": None, "looked": None, "score": 6, "confidence": 3, "tokens": 1, "coverage": 3, "fixation": 0, "ms": 1}
 
 
@@ -33,6 +34,8 @@ def pack(folder: Path, path: Path) -> None:
     for key in sorted(groups):
         rows = sorted(groups[key], key=lambda row: (row["qid"], row["looked"]))
         columns = {name: [_rounded(row[name], digits) for row in rows] for name, digits in EACH.items()}
+        if all(SOME in row for row in rows):
+            columns[SOME] = [row[SOME] for row in rows]
         lines.append(dict(zip(SAME, key, strict=True)) | columns)
     with replacing(path) as unfinished, lzma.open(unfinished, "wt", encoding="utf-8") as file:
         file.writelines(map(dumped, lines))
@@ -55,8 +58,9 @@ def unpack(path: Path, items: Sequence[Item], folder: Path) -> int:
 
 
 def _rows(group: dict[str, Any], known: dict[tuple[str, str], Item]) -> Iterable[Row]:
-    for values in zip(*(group[name] for name in EACH), strict=True):
-        own: Row = dict(zip(EACH, values, strict=True))
+    names = [*EACH, SOME] if SOME in group else [*EACH]
+    for values in zip(*(group[name] for name in names), strict=True):
+        own: Row = dict(zip(names, values, strict=True))
         item = known.get((group["dataset"], own["qid"]))
         if item is None:
             raise InputError(f"the data has no question {own['qid']} of {group['dataset']}, whose scores are kept")

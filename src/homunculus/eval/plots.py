@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image, ImageDraw
 
-from homunculus.eval.data import Item
+from homunculus.eval.data import Box
 from homunculus.eval.metrics import metric_of
 from homunculus.eval.table import Table
 from homunculus.files import replacing
@@ -85,8 +85,8 @@ def _best(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return found
 
 
-def look(glance: Glance, item: Item) -> Image.Image:
-    """Chosen cells by level, fixations, and the answer's place, on white: nothing of the image itself is shown."""
+def look(glance: Glance, boxes: Sequence[Box]) -> Image.Image:
+    """Chosen cells by level, fixations, and the answer's boxes, on white: nothing of the image itself is shown."""
     tree = glance.tree
     scale = SIDE / max(tree.width, tree.height)
     canvas = Image.new("RGB", (max(1, round(tree.width * scale)) + 2, max(1, round(tree.height * scale)) + 2), "white")
@@ -95,8 +95,8 @@ def look(glance: Glance, item: Item) -> Image.Image:
     for box, level in sorted(entries, key=lambda entry: -entry[1]):
         colour = LEVELS[min(round(level), len(LEVELS) - 1)]
         draw.rectangle([v * scale + 1 for v in box], outline=colour, fill=_paler(colour))
-    for box in item.boxes:
-        draw.rectangle([v * scale + 1 for v in box], outline="black", width=2)
+    for answer in boxes:
+        draw.rectangle([v * scale + 1 for v in answer], outline="black", width=2)
     for x, y in glance.fixations.tolist():
         x, y = x * scale + 1, y * scale + 1
         draw.line((x - 7, y, x + 7, y), fill="black", width=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from homunculus.eval.asker import Ask
+from homunculus.eval.backends import Ask
 from homunculus.eval.data import Item
 
 SECONDARY, PERIPHERAL = "secondary", "peripheral"

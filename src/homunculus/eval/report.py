@@ -7,28 +7,34 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from homunculus.allocators.wording import Wording
 from homunculus.errors import ImageError, InputError
 from homunculus.eval import costs, plots
-from homunculus.eval.asker import Ask, Row, looked
-from homunculus.eval.data import Item, collect
+from homunculus.eval.backends import Row, look_at
+from homunculus.eval.data import collect
 from homunculus.eval.hypotheses import weighed
 from homunculus.eval.metrics import metric_of
 from homunculus.eval.regions import PERIPHERAL, SECONDARY
-from homunculus.eval.runner import read
+from homunculus.eval.runner import ModelSpec, read
 from homunculus.eval.table import KINDS, Table, summary
 from homunculus.eval.verdict import MAIN, OURS, SIMPLE, Finding, decided, points
 from homunculus.eval.ways import Way
 from homunculus.files import replacing
+from homunculus.reader import load_page_reader
+from homunculus.reader.session import PageReader
 
 WORST = 8  # looks of the gallery
 LIKE_PEOPLE = 0.85  # share of the variance of people's gaze that was hoped for
 
 
-def write(folder: Path, title: str = "Results", pictures: bool = True, data: Path | None = None) -> Path:
+def write(
+    folder: Path, title: str = "Results", pictures: bool = True, data: Path | None = None, note: str = ""
+) -> Path:
     """Write the report of a folder of results; report.md, with summary.json and plots beside it.
 
-    `data` is where the sets are now, if not where they were.
+    `data` is where the sets are now, if not where they were; `note` stands below the title.
     """
     table = Table(read(folder / "results.jsonl"), costs=costs.medians(folder / costs.COSTS))
     if not table.cells:
@@ -37,7 +43,7 @@ def write(folder: Path, title: str = "Results", pictures: bool = True, data: Pat
     about |= {"data": [str(data)]} if data else {}
     with replacing(folder / "summary.json") as unfinished:
         unfinished.write_text(json.dumps({"rows": summary(table)}, indent=1) + "\n")
-    parts = [f"# {title}\n", *_parts(folder, table, about, pictures)]
+    parts = [f"# {title}\n", *([f"{note}\n"] if note else ()), *_parts(folder, table, about, pictures)]
     with replacing(folder / "report.md") as unfinished:
         unfinished.write_text("\n".join(parts) + "\n", encoding="utf-8")
     return folder / "report.md"
@@ -51,6 +57,7 @@ def _parts(folder: Path, table: Table, about: dict[str, Any], pictures: bool) ->
     yield _findings("Expectations", "What was expected, and what came", weighed(table, budget), "expected")
     yield from _scores(folder, table)
     yield _against(table, budget)
+    yield from _found(table, budget)
     yield from _variants(table, budget)
     yield from _regions(table, budget)
     yield from _wording(table, budget)
@@ -71,7 +78,8 @@ def _head(table: Table, about: dict[str, Any]) -> str:
     }
     listed = ", ".join(f"{name} {n} ({metric_of(name)})" for name, n in questions.items())
     who = about.get("who", {})
-    asked = "the shipped reader" if "reader" in who else str(who.get("model", "an unknown model"))
+    reader = "the shipped reader" if _is_shipped(about) else "a reader with other weights than those shipped now"
+    asked = reader if "reader" in who else str(who.get("model", "an unknown model"))
     place = about.get("machine", {})
     on = f" on {place.get('device')}, torch {place.get('torch')}, commit {place.get('commit')}" if place else ""
     on = on.removesuffix(", commit unknown")
@@ -81,6 +89,11 @@ def _head(table: Table, about: dict[str, Any]) -> str:
         "method is an allocator with the relevance that it goes by, or a published method by its name. `tokens` of "
         "methods that drop tokens between layers is the mean over layers.\n"
     )
+
+
+def _is_shipped(about: dict[str, Any]) -> bool:
+    """Whether the reader that the package carries gave the answers."""
+    return about.get("who", {}).get("reader") == ModelSpec().marks()["reader"]
 
 
 def _findings(title: str, text: str, found: Sequence[Finding], head: str = "rule") -> str:
@@ -130,6 +143,23 @@ def _against(table: Table, budget: int) -> str:
             lines.append([method, *(points(gain) if gain else "" for gain in gains)])
     text = f"`{OURS}` less each of the others at {budget} tokens, in points; below 0 the other one is better."
     return f"## Against each other\n\n{text}\n\n" + grid(["other", *KINDS], lines)
+
+
+def _found(table: Table, budget: int) -> Iterator[str]:
+    """How often the answer could be read at all."""
+    lines = []
+    for method in _plain(table):
+        rows = [list(table.of(name, method, budget).values()) for name in table.sets]
+        shares = [f"{np.mean([row['found'] for row in some]):.1%}" if _read(some) else "" for some in rows]
+        if any(shares):
+            lines.append([method, *shares])
+    if lines:
+        text = f"Share of questions whose answer stands in the lines that were read, at {budget} tokens."
+        yield f"## Answers among the lines\n\n{text}\n\n" + grid(["method", *table.sets], lines)
+
+
+def _read(rows: Sequence[Row]) -> bool:
+    return bool(rows) and all("found" in row for row in rows)
 
 
 def _variants(table: Table, budget: int) -> Iterator[str]:
@@ -256,14 +286,14 @@ def _costs(folder: Path, table: Table) -> str:
                 lines.append([method, str(budget), f"{tokens:.0f}", f"{ms:.1f}", each, *memory])
     what = (
         "Median milliseconds a question until its answer begins, measured in one process with the machine to itself, "
-        f"{costs.told(path)}: choosing, encoding, reading notes and the first pass of the language model"
+        f"{costs.told(path)}: looking, reading lines or encoding, and the first pass of the language model"
         if table.costs
         else "Median milliseconds a question, as this run was answered, in batches and perhaps by several processes: "
-        "choosing, encoding and the language model"
+        "looking, reading lines or encoding, and the language model"
     )
     text = (
-        f"{what}. Pyramid and scout, the same for all, are not in it. Score per token is the mean over all sets, per "
-        "thousand." + " Memory is the most that was taken, weights included." * bool(taken)
+        f"{what}. Finding lines, pyramid and scout, the same for all, are not in it. Score per token is the mean over "
+        "all sets, per thousand." + " Memory is the most that was taken, weights included." * bool(taken)
     )
     head = ["method", "budget", "tokens", "ms", "score per 1,000 tokens", *(["MB"] if taken else ())]
     return f"## Costs\n\n{text}\n\n![Score against time, a panel a set](costs.png)\n\n" + grid(head, lines)
@@ -272,10 +302,13 @@ def _costs(folder: Path, table: Table) -> str:
 def _gallery(folder: Path, table: Table, about: dict[str, Any], budget: int) -> Iterator[str]:
     """The worst failures: questions that another method answered and `foveated` did not."""
     folders = [source for source in about.get("data", []) if Path(source).exists()]  # nothing is fetched from the hub
+    reader = _eyes(about) if folders else None
+    if reader is None:
+        return
     try:
-        found = collect(folders, about.get("split", "val"), only=table.sets) if folders else []
+        found = collect(folders, about.get("split", "val"), only=table.sets)
     except InputError:
-        found = []  # the data are elsewhere: all else comes from the results alone
+        return  # the data are elsewhere: all else comes from the results alone
     by_name = {(item.dataset, item.qid): item for item in found}
     failed = [
         (row["confidence"], by_name[dataset, qid])
@@ -283,14 +316,15 @@ def _gallery(folder: Path, table: Table, about: dict[str, Any], budget: int) -> 
         for qid, row in table.of(dataset, OURS, budget).items()
         if row["score"] == 0 and (dataset, qid) in by_name and _answered(table, dataset, qid)
     ]
-    from homunculus.eye import shipped_scout
-
+    way = Way("foveated", "query", budget)
     looks, lines = [], []
     for sure, item in sorted(failed, key=lambda entry: -entry[0])[:WORST]:
         try:
-            looks.append(plots.look(_look(item, budget, shipped_scout()), item))
+            page = reader.open(item.image)
         except ImageError:
             continue  # it is elsewhere too
+        boxes = [page.box_upright(box) for box in item.boxes]
+        looks.append(plots.look(look_at(page, [item], way)[0], boxes))
         others = ", ".join(_answered(table, item.dataset, item.qid)[:4])
         lines.append([str(len(looks)), item.dataset, item.qid, f"{sure:.0%}", others])
     if not looks:
@@ -304,10 +338,15 @@ def _gallery(folder: Path, table: Table, about: dict[str, Any], budget: int) -> 
     yield f"## Worst failures\n\n{text}\n\n![Cells of the worst failures](gallery.png)\n\n{table_}"
 
 
-def _look(item: Item, budget: int, scout: Any) -> Any:
-    from homunculus.eval.asker import Pages
-
-    return looked(Pages("cpu").of(item), [Ask(item, item)], Way("foveated", "query", budget), scout)[0]
+def _eyes(about: dict[str, Any]) -> PageReader | None:
+    """The reader whose looks these are, without its language model; none if its weights are gone or a VLM answered."""
+    weights = about.get("asked", {}).get("weights", "")
+    try:
+        if about.get("who", {}).get("reader") == ModelSpec(weights=weights).marks()["reader"]:
+            return load_page_reader(weights or None)
+    except InputError:
+        pass
+    return None
 
 
 def _answered(table: Table, dataset: str, qid: str) -> list[str]:

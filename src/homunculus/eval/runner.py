@@ -21,14 +21,17 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from homunculus.errors import InputError
-from homunculus.eval.asker import MOST, Ask, Asker, ReaderAsker, Row, VLMAsker
+from homunculus.eval.backends import Ask, Backend, ReaderBackend, Row, VLMBackend
 from homunculus.eval.data import Item
 from homunculus.eval.regions import further_asks
 from homunculus.eval.ways import ORACLE, Way
 from homunculus.files import replacing
+from homunculus.reader.model import MAX_NEW_TOKENS
 
-TOGETHER = 16  # questions of a batch
-AT_ONCE = 12  # ways of what a worker is given; what it has not done when it is killed is lost
+BATCH_SIZE = 16  # questions of a batch
+WAYS_A_PIECE = 12  # ways of what a worker is given; what it has not done when it is killed is lost
+
+READER = ("finder", "scout", "recognizer", "lora")  # networks of the reader
 
 Key = tuple[str, str, str, str, int, str]
 
@@ -56,7 +59,7 @@ def key_in(row: Row) -> Key:
 
 
 def plan(
-    items: Sequence[Item], ways: Sequence[Way], regions: Sequence[Way] = (), together: int = TOGETHER
+    items: Sequence[Item], ways: Sequence[Way], regions: Sequence[Way] = (), batch_size: int = BATCH_SIZE
 ) -> list[Batch]:
     """Fixed batches, set by set and page by page; `regions` are the ways that are asked about other places too."""
     batches = []
@@ -64,7 +67,7 @@ def plan(
         listed = list(group)
         asks = [Ask(item, item) for item in listed]
         for some, how in ((asks, ways), (further_asks(listed) if regions else [], regions)):
-            batches += [Batch(tuple(some[i : i + together]), tuple(how)) for i in range(0, len(some), together)]
+            batches += [Batch(tuple(some[i : i + batch_size]), tuple(how)) for i in range(0, len(some), batch_size)]
     return batches
 
 
@@ -156,23 +159,31 @@ def read(path: Path) -> list[Row]:
     return list(rows.values())
 
 
-# ---- who answers --------------------------------------------------------------------------------------------------
+# ---- what answers -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Who:
-    """Whom to ask, in words, so that another process can call him too."""
+class ModelSpec:
+    """What answers, in words, so that another process can load it too.
 
-    model: str = ""  # folder or hub id of a VLM; else the reader
+    Args:
+        model: folder or hub id of a VLM; without one it is the reader.
+        where: of the VLM's adapter, see `VLM.prepare`.
+        weights: folder of the reader's weights; without one the shipped ones.
+        language: folder or hub id of the reader's language model; without one that of the package.
+        exact: float32 on every device.
+    """
+
+    model: str = ""
     where: str = ""
     weights: str = ""
     language: str = ""
     device: str = "cpu"
-    exact: bool = False  # float32 on a GPU too
-    most: int = MOST
+    exact: bool = False
+    max_new_tokens: int = MAX_NEW_TOKENS
 
-    def asker(self, share: float = 1.0) -> Asker:
-        """Load him; `share` of the machine is his."""
+    def load(self, share: float = 1.0) -> Backend:
+        """The loaded model, which may take this share of the machine."""
         if self.device.startswith("cuda"):
             torch.set_float32_matmul_precision("high")
             torch.cuda.set_per_process_memory_fraction(share)  # what one keeps beyond it, another would miss
@@ -181,12 +192,13 @@ class Who:
         if self.model:
             from homunculus import adapters
 
-            return VLMAsker(adapters.load(self.model, self.device), self.where, self.most)
+            return VLMBackend(adapters.load(self.model, self.device), self.where, self.max_new_tokens)
         from homunculus.reader import load_reader
 
-        kind = torch.float32 if self.exact else None
+        dtype = torch.float32 if self.exact else None
         weights = Path(self.weights) if self.weights else None
-        return ReaderAsker(load_reader(weights, self.language or None, self.device, kind), self.most)
+        reader = load_reader(weights, self.language or None, self.device, dtype)
+        return ReaderBackend(reader, self.max_new_tokens)
 
     def marks(self) -> dict[str, Any]:
         """What answers depend on: the model by name, the reader by the hashes of its weights."""
@@ -196,8 +208,10 @@ class Who:
 
         folder = Path(self.weights) if self.weights else SHIPPED
         try:
-            return {"reader": json.loads((folder / "hashes.json").read_text()), "exact": self.exact}
-        except (OSError, json.JSONDecodeError) as error:
+            hashes = json.loads((folder / "hashes.json").read_text())
+            known = {"reader": {name: hashes[f"{name}.safetensors"] for name in READER}, "exact": self.exact}
+            return known | ({"language": self.language} if self.language else {})
+        except (OSError, json.JSONDecodeError, KeyError) as error:
             raise InputError(
                 f"{folder} is no folder of the reader's weights: its hashes.json cannot be read"
             ) from error
@@ -205,38 +219,42 @@ class Who:
 
 def run(
     batches: Sequence[Batch],
-    who: Who,
+    spec: ModelSpec,
     folder: Path,
     workers: int = 1,
     ray: bool = False,
     console: Console | None = None,
     about: dict[str, Any] | None = None,
-    load: Callable[[], Asker] | None = None,
+    load: Callable[[], Backend] | None = None,
 ) -> list[Row]:
     """Answer all that is missing; all rows of the folder. What `about` says is kept in run.json.
 
     `load` gives the model that answers in this process, if it is not to be loaded for this run alone.
     """
-    results = Results(folder, {"who": who.marks(), "asked": asdict(who)} | (about or {}))
+    _check_ways(batches, spec)
+    results = Results(folder, {"who": spec.marks(), "asked": asdict(spec)} | (about or {}))
     try:
         _check_asked(batches, results)
-        if who.model:
-            _check_wrapped(batches)
         wanted = [key for batch in batches for way in batch.ways for key in batch.wanted(way)]
         left = [missing for batch in batches if (missing := _missing(batch, results.done)).ways]
         with _progress(len(wanted), sum(key in results.done for key in wanted), console) as advance:
-            for rows in _answers(left, who, workers, ray, load or who.asker) if left else ():
+            for rows in _answers(left, spec, workers, ray, load or spec.load) if left else ():
                 advance(results.add(rows))
     finally:
         results.close()
     return read(results.path)
 
 
-def _check_wrapped(batches: Sequence[Batch]) -> None:
-    """What is for tests of a method alone needs the reader: a wrapped model looks for itself, for each question."""
+def _check_ways(batches: Sequence[Batch], spec: ModelSpec) -> None:
+    """A wrapped model looks for itself, for each question; the reader has no visual tokens that a peer could prune."""
     for batch in batches:
         for way in batch.ways:
-            if way.off or way.relevance == ORACLE or any(ask.region for ask in batch.asks):
+            if not spec.model and way.is_peer:
+                raise InputError(
+                    f"{way.rule} prunes visual tokens, which the reader does not give to its language model: "
+                    "peers need a VLM, name one with --model"
+                )
+            if spec.model and (way.off or way.relevance == ORACLE or any(ask.region for ask in batch.asks)):
                 raise InputError(f"oracle, off and regions are for the reader, not for a wrapped model, got {way}")
 
 
@@ -254,27 +272,27 @@ def _missing(batch: Batch, done: set[Key]) -> Batch:
 
 
 def _answers(
-    left: Sequence[Batch], who: Who, workers: int, ray: bool, load: Callable[[], Asker]
+    left: Sequence[Batch], spec: ModelSpec, workers: int, ray: bool, load: Callable[[], Backend]
 ) -> Iterator[list[Row]]:
     if ray:
         from homunculus.eval.cluster import on_ray
 
-        yield from on_ray(_pieces(left), who, workers)
+        yield from on_ray(_pieces(left), spec, workers)
     elif workers > 1:
         from homunculus.eval.cluster import in_processes
 
-        yield from in_processes(_pieces(left), who, workers)
+        yield from in_processes(_pieces(left), spec, workers)
     else:
-        asker = load()
+        backend = load()
         for batch in left:
-            for _, rows in asker.answers(batch.asks, batch.ways):
+            for _, rows in backend.answers(batch.asks, batch.ways):
                 yield rows
 
 
 def _pieces(batches: Sequence[Batch]) -> list[Batch]:
     """Batches with few ways each, for several workers: the first ways of all, then the next."""
-    rounds = range(0, max((len(batch.ways) for batch in batches), default=0), AT_ONCE)
-    return [Batch(batch.asks, some) for i in rounds for batch in batches if (some := batch.ways[i : i + AT_ONCE])]
+    rounds = range(0, max((len(batch.ways) for batch in batches), default=0), WAYS_A_PIECE)
+    return [Batch(batch.asks, some) for i in rounds for batch in batches if (some := batch.ways[i : i + WAYS_A_PIECE])]
 
 
 @contextmanager

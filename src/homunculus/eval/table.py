@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from homunculus.eval.asker import Row
+from homunculus.eval.backends import Row
 from homunculus.eval.metrics import Figure, across, interval, metric_of
 
 KINDS = {
@@ -148,5 +148,7 @@ def summary(table: Table) -> list[dict[str, Any]]:
         entry = {"dataset": dataset, "allocator": first["allocator"], "relevance": first["relevance"]}
         entry |= {"budget": budget, "metric": metric_of(dataset), "score": score["value"]}
         entry |= {"low": score["low"], "high": score["high"], "n": int(score["n"])} | means
+        if all("found" in row for row in rows.values()):
+            entry["found"] = float(np.mean([row["found"] for row in rows.values()]))
         found.append(entry | {"ms": table.middle("ms", method, budget, [dataset])})
     return found

@@ -25,7 +25,6 @@ from homunculus.eye import Eye
 from homunculus.peers import BEFORE, INSIDE, list_peers
 from homunculus.peers.base import Rule, Visual
 from homunculus.peers.layers import Dropping, Text
-from homunculus.peers.reading import entering
 from homunculus.peers.stages import Inside, Stage, mean_tokens
 from homunculus.peers.towers import Noted, of_tokens, watching
 from homunculus.relevance import Scene
@@ -72,6 +71,12 @@ def ask(vlm: VLM, image: Any, question: str, peer: str, budget: int, most: int =
 def _known(peer: str) -> None:
     if not isinstance(peer, str) or peer not in list_peers():
         raise InputError(f"there is no peer {peer!r}; choose one of {', '.join(list_peers())}")
+
+
+def entering(peer: str, depth: int, budget: int) -> int:
+    """How many tokens a method leaves before the language model: more, if it drops some of them inside."""
+    more = getattr(INSIDE.get(peer), "entering", None)
+    return int(more(depth, budget)) if more else budget
 
 
 # ---- before the language model ------------------------------------------------------------------------------------
