@@ -17,13 +17,14 @@ from PIL import Image
 
 from homunculus import load_reader
 from homunculus.reader.model import Reader
+from lined import card
 from readers import tiny_reader
 
 uvicorn = pytest.importorskip("uvicorn", reason="the service needs uvicorn: pip install 'homunculus[serve]'")
 
 from homunculus.studio.app import create_app  # noqa: E402
 from homunculus.studio.service import Settings  # noqa: E402
-from homunculus.studio.serving import door_at  # noqa: E402
+from homunculus.studio.serving import listening  # noqa: E402
 from homunculus.studio.work import Work  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
@@ -35,26 +36,26 @@ PATIENCE = 90.0  # seconds that a page may take on a busy machine
 
 
 def small_reader(folders: pytest.TempPathFactory) -> Reader:
-    """An untrained reader from a folder of its own."""
+    """A reader that finds and reads lines as shipped, with an untrained scout and language model."""
     return load_reader(*tiny_reader(folders.mktemp("reader")))
 
 
 @contextmanager
 def served(load: Callable[[], Reader], settings: Settings | None = None) -> Iterator[str]:
     """The address of the service while it runs, on a free port of this machine."""
-    door = door_at("127.0.0.1", 0)
+    listener = listening("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(create_app(Work(load), settings), log_level="error"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [door]}, daemon=True)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive(), "the service did not start"
         time.sleep(0.01)
     try:
-        yield f"http://127.0.0.1:{door.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(60)
-        door.close()
+        listener.close()
     assert not thread.is_alive(), "the service did not end"
 
 
@@ -62,6 +63,11 @@ def noise(size: tuple[int, int] = (320, 256), kind: str = "PNG", **options: obje
     """A picture of noise as a file, always the same."""
     grey = np.random.default_rng(0).normal(128, 60, size[::-1]).clip(0, 255).astype(np.uint8)
     return encoded([Image.fromarray(grey).convert("RGB")], kind, **options)
+
+
+def letter(turns: int = 0) -> bytes:
+    """A page of four lines of text as a file, 416 x 384; turned clockwise."""
+    return encoded([Image.fromarray(np.rot90(card()[0].numpy(), -turns))], "PNG")
 
 
 def sheets(kind: str = "PDF", count: int = 3, wider: int = 40, **options: object) -> bytes:

@@ -301,7 +301,7 @@ def test_a_model_of_a_folder_is_asked_on_the_command_line(vlm, tmp_path, homuncu
     kind = vlm.model.config.model_type
     _, processor = tiny(kind, folder)
     monkeypatch.setattr(AutoProcessor, "from_pretrained", lambda name: processor)  # some need torchvision
-    how = ("--model", folder, "--budget", 20, "--most", 5, "--relevance", "information")
+    how = ("--model", folder, "--budget", 20, "--max-new-tokens", 5, "--relevance", "information")
     code, out, err = homunculus("ask", image, "What is it?", "And where?", *how, "--json", tmp_path / "said.json")
     assert code == 0, err
     lines = [json.loads(line) for line in (tmp_path / "said.json").read_text().splitlines()]

@@ -3,12 +3,14 @@
 import re
 import threading
 
+import httpx2 as httpx
 import pytest
 
 from homunculus import viz
 from studio import (
     ask,
     file,
+    letter,
     noise,
     send,
     served,
@@ -132,6 +134,65 @@ def test_two_allocators_are_compared_with_a_divider(opened):
     assert page.evaluate("document.documentElement.style.getPropertyValue('--swipe')") == "26%"
     page.locator("#compare").uncheck()
     expect(page.locator(".cells.second")).to_be_hidden()
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_the_lines_that_were_read_are_listed_and_framed(opened, address, turns):
+    page, fields = opened(), {"question": "What is the total?", "budget": 80}
+    said = httpx.post(f"{address}/v1/ask", files={"image": letter(turns)}, data=fields, timeout=60).json()
+    texts, boxes = [line["text"] for line in said["lines"]], [line["box"] for line in said["lines"]]
+    send(page, file("letter.png", letter(turns)))
+    set_budget(page, 80)
+    expect(page.locator("#lines")).to_be_hidden()  # a free look reads nothing
+    ask(page, fields["question"])
+    assert len(texts) > 2
+    expect(page.locator("#lines summary")).to_have_text(f"{len(texts)} lines read")
+    page.locator("#lines summary").click()
+    assert page.locator("#lines li button").all_inner_texts() == texts
+    frames = page.locator(".lines.first rect").evaluate_all(
+        "all => all.map(r => ['x', 'y', 'width', 'height'].map(name => Number(r.getAttribute(name))))"
+    )
+    for (x, y, width, height), box in zip(frames, boxes, strict=True):
+        assert [x, y, x + width, y + height] == pytest.approx(box, abs=0.01)
+    width, height = (384, 416) if turns else (416, 384)
+    assert page.locator(".lines.first").get_attribute("viewBox") == f"0 0 {width} {height}"
+    assert page.locator(".lines.first").bounding_box() == page.locator(".known.first").bounding_box()
+    opacity = "getComputedStyle(document.querySelector('.lines.first rect')).strokeOpacity"
+    assert page.evaluate(opacity) == "1"
+    page.locator("#show-lines").uncheck()
+    assert page.evaluate(opacity) == "0"
+    page.locator("#lines button").nth(1).hover()
+    assert page.locator(".lines.first rect.here").count() == 1
+    page.locator("#lines button").nth(1).click()  # looks there
+    expect(page.locator("#free")).to_be_visible()
+    settled(page)
+    x0, y0, x1, y1 = boxes[1]
+    x, y = (int(re.search(rf"[#&]{axis}=(\d+)", where(page))[1]) for axis in "xy")
+    assert x0 < x < x1 and y0 < y < y1
+    assert page.locator("#lines").evaluate("list => list.open")  # it stays as it was
+    page.locator("#question").fill("")
+    page.locator("#question").press("Enter")
+    expect(page.locator("#lines")).to_be_hidden()
+    assert page.locator(".lines rect").count() == 0
+
+
+def test_two_allocators_have_a_list_of_lines_each(opened):
+    page = opened()
+    send(page, file("letter.png", letter()))
+    set_budget(page, 60)
+    page.locator("#compare").check()
+    page.locator("#second").select_option("uniform")
+    ask(page)
+    expect(page.locator("#lines summary")).to_have_text(
+        re.compile(r"^foveated: (\d+) lines? read; uniform: \d+ lines? read$")
+    )
+    counts = [int(n) for n in re.findall(r": (\d+) line", page.locator("#lines summary").inner_text())]
+    for which, count in zip(("first", "second"), counts, strict=True):
+        assert page.locator(f".lines.{which} rect").count() == count
+    assert counts[0] > 0 and page.locator("#lines li").count() == sum(counts)
+    page.locator("#compare").uncheck()
+    expect(page.locator("#lines summary")).to_have_text(re.compile(r"^\d+ lines? read$"))
+    assert page.locator(".lines.second rect").count() == 0
 
 
 def test_pointing_tells_level_and_relevance_and_a_click_looks_there(opened):

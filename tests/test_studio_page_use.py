@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from PIL import Image, ImageChops
 from homunculus import load_reader, viz
 from homunculus.studio.routes import PAGE
 from homunculus.studio.service import Settings
-from studio import ask, file, noise, send, served, set_budget, settled, sheets, where
+from studio import ask, file, letter, noise, send, served, set_budget, settled, sheets, where
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page is tested with playwright, which is missing")
 pytest_plugins = "studio_page"  # reader, address, browser, opened
@@ -49,20 +50,24 @@ def test_a_link_to_a_forgotten_image_says_what_to_do_and_the_file_brings_it_back
 
 def test_the_look_is_saved_as_json_and_png(opened):
     page = opened()
-    send(page, PNG)
-    set_budget(page, 30)
+    send(page, file("letter.png", letter()))
+    set_budget(page, 60)
     ask(page, "Where?")
     with page.expect_download() as saved:
         page.locator("#save-json").click()
     look = json.loads(Path(saved.value.path()).read_text())
-    assert saved.value.suggested_filename == "look.json" and len(look["tokens"]) == 30
+    assert saved.value.suggested_filename == "look.json" and len(look["tokens"]) == 60 == look["visual_tokens"]
     assert look["question"] == "Where?" and 0 <= look["confidence"] <= 1 and look["answer"] is not None
-    with page.expect_download() as saved:
-        page.locator("#save-png").click()
-    picture = Image.open(saved.value.path()).convert("RGB")
-    assert picture.width == 2 * 320 + 3 * 24
-    fixation = tuple(bytes.fromhex(viz.FIXATION[1:]))
-    assert any(colour == fixation for _, colour in picture.getcolors(1 << 24))
+    assert [line["text"] for line in look["lines"]] == page.locator("#lines button").all_text_contents() != []
+    fixation, read = (tuple(bytes.fromhex(colour[1:])) for colour in (viz.FIXATION, viz.READ))
+    for framed in (True, False):
+        page.locator("#show-lines").set_checked(framed)
+        with page.expect_download() as saved:
+            page.locator("#save-png").click()
+        picture = Image.open(saved.value.path()).convert("RGB")
+        assert picture.width == 2 * 416 + 3 * 24
+        colours = {colour for _, colour in picture.getcolors(1 << 24)}
+        assert fixation in colours and (read in colours) == framed
 
 
 def test_half_of_a_look_is_not_saved(opened):
@@ -110,7 +115,8 @@ def test_keys_alone_suffice(opened):
     for key in ("ArrowLeft", "ArrowDown", "Home", "End"):
         page.keyboard.press(key)
         told.append(page.locator("#cell").inner_text())
-    assert len(set(told)) == 5 and all(", relevance " in each for each in told)
+    assert all(one != other for one, other in pairwise(told)) and all(", relevance " in each for each in told)
+    assert "cell 1 of 273" in told[3] and "cell 273 of 273" in told[4]
     page.keyboard.press("Enter")
     expect(page.locator("#free")).to_be_visible()
     settled(page)
@@ -202,7 +208,7 @@ def test_the_policy_is_strict_and_nothing_is_written_as_markup():
     assert not re.search(r"\son\w+=|\sstyle=|https?://", page)
     scripts = "".join(file.read_text() for file in PAGE.glob("*.js"))
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", scripts)
-    assert all(f'"{colour}"' in scripts for colour in viz.LEVELS)
+    assert all(f'"{colour}"' in scripts for colour in (*viz.LEVELS, viz.READ))
 
 
 def test_the_example_is_the_one_of_the_command_line():

@@ -65,7 +65,7 @@ def requests(image: str) -> Iterator[tuple[str, dict]]:
         how = {"budget": 300 + n, "relevance": "saliency"}
         talk = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": image}}]}]
         talk += [{"role": "user", "content": "What is the total?"}]
-        yield "/v1/ask", {"image": image, "question": "What is the total?", "most": 48} | how
+        yield "/v1/ask", {"image": image, "question": "What is the total?", "max_new_tokens": 48} | how
         yield "/v1/chat/completions", {"messages": talk, "max_tokens": 48, "stream": True, "seed": n} | how
         yield "/v1/look", {"image": image} | how
 

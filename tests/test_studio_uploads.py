@@ -53,7 +53,7 @@ def sent(name: str, content: bytes, way: str, certain: bool = True, **words: str
     if way == "chat":
         return Case(f"{name} by {way}", "/v1/chat/completions", talk(data_url(content)), JSON, certain)
     if way == "ask":
-        said = {"image": data_url(content), "question": "What?", "budget": 8, "most": 2} | words
+        said = {"image": data_url(content), "question": "What?", "budget": 8, "max_new_tokens": 2} | words
         return Case(f"{name} by {way}", "/v1/ask", json.dumps(said).encode(), JSON, certain)
     said = words | ({"budget": "8"} if way == "look" else {})
     return Case(f"{name} by {way}", f"/v1/{way}", form(content, **said), FORM, certain)
@@ -301,13 +301,13 @@ def forms() -> Iterator[Case]:
         "a field with a long name": (part % (b"n" * 4000, b"x") + good, FORM),
         "a field with a line in its name": (part % (b"a%0Ab", b"x") + good, FORM),
         "the image as a field": (part % (b"image", b"x") + b"--b--\r\n", FORM),
-        "an image and its mark": (part % (b"image_id", b"0") + good, FORM),
-        "a mark of nothing": (part % (b"image_id", b"../../etc/passwd") + b"--b--\r\n", FORM),
+        "an image and an image_id": (part % (b"image_id", b"0") + good, FORM),
+        "an image_id of nothing": (part % (b"image_id", b"../../etc/passwd") + b"--b--\r\n", FORM),
         "a file of another name": (good.replace(b'"image"', b'"file"'), FORM),
     }
     for name, (content, headers) in cases.items():
         for path in ("/v1/look", "/v1/images"):
-            if not (path == "/v1/images" and "mark" in name):
+            if not (path == "/v1/images" and "image_id" in name):
                 yield Case(f"a form with {name}", path, content, headers)
 
 
@@ -347,10 +347,10 @@ def words() -> Iterator[Case]:
         {"x": 1e300, "y": 1}, {"x": float("nan"), "y": float("nan")}, {"x": float("inf"), "y": 0},
         {"allocator": "x" * 100_000}, {"allocator": "a\nb"}, {"allocator": "\ud800"}, {"allocator": 7},
         {"relevance": "../x"}, {"relevance": None}, {"question": "x" * 2001}, {"question": 7}, {"question": "a\ud800"},
-        {"most": 0}, {"most": 10_000}, {"question": " "}, {"question": ""},
+        {"max_new_tokens": 0}, {"max_new_tokens": 10_000}, {"question": " "}, {"question": ""},
     ]  # fmt: skip
     for said in wrong:
-        asked = {"image": image, "question": "What?", "most": 2, "budget": 8} | said
+        asked = {"image": image, "question": "What?", "max_new_tokens": 2, "budget": 8} | said
         yield Case(f"the words {str(said)[:40]}", "/v1/ask", json.dumps(asked).encode(), JSON)
     chats: list[object] = [
         {"messages": []}, {"messages": "x"}, {"messages": [{}]}, {"messages": [{"role": "nobody", "content": "x"}]},

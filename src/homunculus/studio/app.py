@@ -1,4 +1,4 @@
-"""The service as an app: its routes, what is told when something is wrong, and what is counted."""
+"""The service as an app: its routes, its errors and its metrics."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from homunculus import __version__
 from homunculus.errors import ImageError, InputError
 from homunculus.studio.routes import PAGE, open_to_all, v1
 from homunculus.studio.service import Service, Settings
-from homunculus.studio.uploads import RequestError, error_body, told
+from homunculus.studio.uploads import RequestError, error_body, first_error
 from homunculus.studio.work import BusyError, UnreadyError, Work
 
-HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 408: {"Connection": "close"}}  # that a status comes with
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 408: {"Connection": "close"}}  # of a status
 log = logging.getLogger("homunculus.studio")
 
 
-class Meters:
-    """What Prometheus reads."""
+class Metrics:
+    """Metrics for Prometheus."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         names: dict[str, Any] = {"registry": self.registry}
         self.requests = Counter("homunculus_requests", "Requests by path and status", ["path", "status"], **names)
         self.seconds = Histogram("homunculus_request_seconds", "Seconds of a request", ["path"], **names)
-        self.waiting = Gauge("homunculus_waiting", "Jobs in the line", **names)
-        self.together = Histogram("homunculus_together", "Jobs done together", buckets=[1, 2, 4, 8, 16, 32], **names)
+        self.waiting = Gauge("homunculus_waiting", "Requests in the queue", **names)
+        self.batch_size = Histogram("homunculus_batch_size", "Requests of a batch", buckets=[1, 2, 4, 8, 16], **names)
 
-    def watch(self, name: str, value: float) -> None:
-        """What the work tells."""
+    def observe(self, name: str, value: float) -> None:
+        """A value from the work thread."""
         if name == "waiting":
             self.waiting.set(value)
         else:
-            self.together.observe(value)
+            self.batch_size.observe(value)
 
 
 def create_app(work: Work, settings: Settings | None = None) -> FastAPI:
-    """The service over a line of work."""
-    service, meters = Service(work, settings or Settings()), Meters()
-    work.watch, work.limits = meters.watch, service.limits
+    """The service over a queue and its thread."""
+    service, metrics = Service(work, settings or Settings()), Metrics()
+    work.observe, work.limits = metrics.observe, service.limits
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -61,8 +61,8 @@ def create_app(work: Work, settings: Settings | None = None) -> FastAPI:
         await asyncio.to_thread(work.stop)
 
     app = FastAPI(title="Homunculus", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
-    app.state.service, app.state.meters = service, meters
-    _watched(app, meters)
+    app.state.service, app.state.metrics = service, metrics
+    _observed(app, metrics)
     _errors(app)
     app.include_router(open_to_all)
     app.include_router(v1)
@@ -70,11 +70,11 @@ def create_app(work: Work, settings: Settings | None = None) -> FastAPI:
     return app
 
 
-def _watched(app: FastAPI, meters: Meters) -> None:
-    """Every request gets an id, a line in the log and its place in the figures."""
+def _observed(app: FastAPI, metrics: Metrics) -> None:
+    """Every request gets an id, a line in the log and its place in the metrics."""
 
     @app.middleware("http")
-    async def watch(request: Request, call: Callable[[Request], Any]) -> Response:
+    async def observe(request: Request, call: Callable[[Request], Any]) -> Response:
         begun, name = time.monotonic(), request.headers.get("x-request-id", "")[:64].strip() or uuid.uuid4().hex
         try:
             response: Response = await call(request)
@@ -84,8 +84,8 @@ def _watched(app: FastAPI, meters: Meters) -> None:
             response = JSONResponse(error_body(fault, "server_error"), 500)
         path = getattr(request.scope.get("route"), "path", "other")
         spent = time.monotonic() - begun
-        meters.requests.labels(path, response.status_code).inc()
-        meters.seconds.labels(path).observe(spent)
+        metrics.requests.labels(path, response.status_code).inc()
+        metrics.seconds.labels(path).observe(spent)
         entry = {"id": name, "method": request.method, "path": path, "status": response.status_code}
         log.info(json.dumps(entry | {"ms": round(spent * 1e3, 1)}))
         response.headers["x-request-id"] = name
@@ -93,9 +93,9 @@ def _watched(app: FastAPI, meters: Meters) -> None:
 
 
 def _errors(app: FastAPI) -> None:
-    """Whatever is wrong with a request is told in one sentence."""
+    """Every error is one sentence."""
 
-    def told_as(kind: type[Exception], answer: Callable[[Any], JSONResponse]) -> None:
+    def on(kind: type[Exception], answer: Callable[[Any], JSONResponse]) -> None:
         async def handler(_: Request, error: Exception) -> JSONResponse:
             return answer(error)
 
@@ -104,20 +104,20 @@ def _errors(app: FastAPI) -> None:
     def plain(message: str, status: int, headers: Any = None) -> JSONResponse:
         return JSONResponse(error_body(message), status, headers or HEADERS.get(status))
 
-    def later(error: BusyError) -> JSONResponse:
+    def busy(error: BusyError) -> JSONResponse:
         return JSONResponse(error_body(str(error), "rate_limit_error"), 429, {"Retry-After": str(error.seconds)})
 
-    told_as(RequestError, lambda error: plain(str(error), error.status))
-    told_as(RequestValidationError, lambda error: plain(told(error), 422))
-    told_as(HTTPException, lambda error: plain(_named(error), error.status_code, error.headers))
-    told_as(ClientDisconnect, lambda error: plain("the request broke off", 400))
-    told_as(InputError, lambda error: plain(str(error), 422))
-    told_as(ImageError, lambda error: plain(str(error), 422))
-    told_as(UnreadyError, lambda error: JSONResponse(error_body(str(error), "server_error"), 503))
-    told_as(BusyError, later)
+    on(RequestError, lambda error: plain(str(error), error.status))
+    on(RequestValidationError, lambda error: plain(first_error(error), 422))
+    on(HTTPException, lambda error: plain(_named(error), error.status_code, error.headers))
+    on(ClientDisconnect, lambda error: plain("the request broke off", 400))
+    on(InputError, lambda error: plain(str(error), 422))
+    on(ImageError, lambda error: plain(str(error), 422))
+    on(UnreadyError, lambda error: JSONResponse(error_body(str(error), "server_error"), 503))
+    on(BusyError, busy)
 
 
 def _named(error: HTTPException) -> str:
-    """An error of the framework as a sentence of ours."""
+    """An error of the framework as a sentence."""
     known = {404: "there is nothing at this address", 405: "this address takes other methods; see /openapi.json"}
     return known.get(error.status_code, str(error.detail))

@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from homunculus.reader.model import Answer
-from homunculus.studio.uploads import Asking, RequestError, error_body, fit
+from homunculus.studio.uploads import AskFields, RequestError, error_body, validated
 
 MODEL = "homunculus"
-LOOKING = ("allocator", "relevance", "budget", "page", "fovea", "x", "y")
+LOOK_FIELDS = ("allocator", "relevance", "budget", "page", "fovea", "x", "y")
+MAX_NEW_TOKENS = 64, 256  # unless told, and at most
 
 
 class Url(BaseModel):
@@ -45,13 +46,13 @@ class Message(BaseModel):
 
 
 class StreamOptions(BaseModel):
-    """What a stream ends with."""
+    """OpenAI's options of a stream."""
 
     include_usage: bool = False
 
 
 class Chat(BaseModel):
-    """A request for the next turn; `budget` and what follows it is ours, as for `/v1/ask`."""
+    """A request for the next turn; `budget` and the fields below it are ours, as for `/v1/ask`."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -74,11 +75,12 @@ class Chat(BaseModel):
     y: float | None = None
     image_id: Annotated[str | None, Field(description="Of POST /v1/images, in place of images in messages.")] = None
 
-    def asking(self) -> Asking:
-        """How to answer it."""
-        texts, most = self.question(), self.max_completion_tokens or self.max_tokens or 64
-        look = {name: getattr(self, name) for name in LOOKING}
-        return cast(Asking, fit(Asking, {"question": texts, "most": min(most, 256)} | look))
+    def fields(self) -> AskFields:
+        """The question and how to answer it, as `/v1/ask` takes them."""
+        usual, largest = MAX_NEW_TOKENS
+        tokens = min(self.max_completion_tokens or self.max_tokens or usual, largest)
+        look = {name: getattr(self, name) for name in LOOK_FIELDS}
+        return cast(AskFields, validated(AskFields, {"question": self.question(), "max_new_tokens": tokens} | look))
 
     def question(self) -> str:
         """The text of the last turn of the user."""
@@ -99,8 +101,11 @@ class Chat(BaseModel):
                     return part.image_url.url
         raise RequestError("an image is missing: add one to a message as image_url with a data URL", 422)
 
-    def said(self, answer: Answer, grows: bool = False) -> tuple[str, str]:
-        """The text up to where it shall stop, and why it ends; while it grows, without what may become another."""
+    def text_of(self, answer: Answer, grows: bool = False) -> tuple[str, str]:
+        """The text up to the first stop sequence, and the finish reason.
+
+        While it `grows`, without an end that further tokens may change.
+        """
         text, stops = answer.text, [self.stop] if isinstance(self.stop, str) else self.stop or []
         stops = [each for each in stops if each]
         found = [text.index(each) for each in stops if each in text]
@@ -114,52 +119,53 @@ class Chat(BaseModel):
 
 
 def completion(chat: Chat, answer: Answer) -> dict[str, Any]:
-    """A whole answer as OpenAI's clients read it; beside it what is ours."""
-    text, ended = chat.said(answer)
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": ended}
-    return _head(chat, "chat.completion") | {"choices": [choice], "usage": usage(answer), "homunculus": ours(answer)}
+    """A whole answer as OpenAI's clients read it, with the field `homunculus`."""
+    text, reason = chat.text_of(answer)
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": reason}
+    return _head("chat.completion") | {"choices": [choice], "usage": usage(answer), "homunculus": details(answer)}
 
 
-def ours(answer: Answer) -> dict[str, Any]:
-    """What OpenAI's clients do not ask for: how sure the answer is, where was looked, with how many tokens."""
-    look = {"fixations": answer.glance.fixations.tolist(), "tokens": int(answer.glance.selection.mask.sum())}
-    return {"answer": answer.text, "confidence": answer.confidence} | look
+def details(answer: Answer) -> dict[str, Any]:
+    """Our field of a response: the answer and its confidence, fixations, number of tokens, lines that were read."""
+    entries = answer.to_dict()
+    return {name: entries[name] for name in ("answer", "confidence", "fixations", "visual_tokens", "lines")}
 
 
 def usage(answer: Answer) -> dict[str, int]:
-    """Visual tokens and words in, words out; words as blanks part them, since clients want some number."""
-    seen = int(answer.glance.selection.mask.sum()) + len(answer.glance.question.split())
-    said = max(1, len(answer.text.split()))
-    return {"prompt_tokens": seen, "completion_tokens": said, "total_tokens": seen + said}
+    """Visual tokens and words of the question and the lines in, words out; clients expect some number."""
+    texts = [answer.glance.question, *(line.text for line in answer.lines)]
+    prompt = answer.visual_tokens + sum(len(text.split()) for text in texts)
+    completion = max(1, len(answer.text.split()))
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
 async def chunks(chat: Chat, answers: AsyncIterator[Answer]) -> AsyncIterator[str]:
     """A growing answer as server-sent events."""
-    head, told, last, why = _head(chat, "chat.completion.chunk"), "", None, "stop"
+    head, sent, last, reason = _head("chat.completion.chunk"), "", None, "stop"
 
-    def event(delta: dict[str, Any], ended: str | None = None, **more: Any) -> str:
-        choice = {"index": 0, "delta": delta, "finish_reason": ended}
+    def event(delta: dict[str, Any], finish_reason: str | None = None, **more: Any) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
         return f"data: {json.dumps(head | {'choices': [choice]} | more)}\n\n"
 
     yield event({"role": "assistant", "content": ""})
     try:
         async for last in answers:
-            text, _ = chat.said(last, grows=True)
-            if text.startswith(told) and text != told:
-                yield event({"content": text[len(told) :]})
-                told = text
+            text, _ = chat.text_of(last, grows=True)
+            if text.startswith(sent) and text != sent:
+                yield event({"content": text[len(sent) :]})
+                sent = text
     except RequestError as error:  # too late for a status
         yield f"data: {json.dumps(error_body(str(error)))}\n\n"
         return
     if last is not None:
-        text, why = chat.said(last)
-        if text.startswith(told) and text != told:
-            yield event({"content": text[len(told) :]})
-    yield event({}, why, **({} if last is None else {"homunculus": ours(last)}))
+        text, reason = chat.text_of(last)
+        if text.startswith(sent) and text != sent:
+            yield event({"content": text[len(sent) :]})
+    yield event({}, reason, **({} if last is None else {"homunculus": details(last)}))
     if last is not None and chat.stream_options and chat.stream_options.include_usage:
         yield f"data: {json.dumps(head | {'choices': [], 'usage': usage(last)})}\n\n"
     yield "data: [DONE]\n\n"
 
 
-def _head(chat: Chat, kind: str) -> dict[str, Any]:
+def _head(kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": int(time.time()), "model": MODEL}

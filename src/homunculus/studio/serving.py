@@ -11,7 +11,7 @@ from pathlib import Path
 from homunculus.errors import InputError
 from homunculus.reader import load_reader
 
-BACKLOG = 2048  # connections that wait to be taken
+BACKLOG = 2048  # connections that wait to be accepted
 
 
 def serve(
@@ -21,12 +21,12 @@ def serve(
     device: str,
     weights: Path | None,
     language: str | None,
-    waiting: int,
-    together: int,
+    max_queue: int,
+    batch_size: int,
     max_pixels: int,
     max_upload: int,
 ) -> None:
-    """Serve until told to stop; what was accepted is finished."""
+    """Serve until a signal; requests that were accepted are finished."""
     try:
         import uvicorn
 
@@ -38,26 +38,26 @@ def serve(
         raise InputError(f"the service needs {error.name}: pip install 'homunculus[serve]'") from error
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     settings = Settings(token, limits=Limits(upload=max_upload, pixels=max_pixels))
-    work = Work(lambda: load_reader(weights, language, device), waiting, together)
-    with door_at(host, port) as door:
+    work = Work(lambda: load_reader(weights, language, device), max_queue, batch_size)
+    with listening(host, port) as listener:
         name = f"[{host}]" if ":" in host else host
-        print(f"http://{name}:{door.getsockname()[1]}  (Ctrl-C ends it)", flush=True)
-        patience = math.ceil(settings.timeout) + 1  # no request takes longer
-        config = uvicorn.Config(create_app(work, settings), log_level="warning", timeout_graceful_shutdown=patience)
+        print(f"http://{name}:{listener.getsockname()[1]}  (Ctrl-C ends it)", flush=True)
+        timeout = math.ceil(settings.timeout) + 1  # no request takes longer
+        config = uvicorn.Config(create_app(work, settings), log_level="warning", timeout_graceful_shutdown=timeout)
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C, raised again after all is done
-            uvicorn.Server(config).run(sockets=[door])
+            uvicorn.Server(config).run(sockets=[listener])
 
 
-def door_at(host: str, port: int) -> socket.socket:
-    """Where requests come in; before the port is told, it listens."""
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens already, before anybody is told its port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    door = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # said to be TCP, it sends without delay
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named TCP, it sends without delay
     try:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind((host, port))
-        door.listen(BACKLOG)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
     except OSError as error:
-        door.close()
+        listener.close()
         why = error.strerror or error
         raise InputError(f"cannot listen on {host}:{port} ({why}); choose another --host or --port") from error
-    return door
+    return listener

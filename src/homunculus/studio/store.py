@@ -1,4 +1,4 @@
-"""Images that were sent, remembered for a while so that a page need not send them again."""
+"""Images that were sent, kept for a while so that they need not be sent again."""
 
 from __future__ import annotations
 
@@ -13,66 +13,66 @@ from PIL import Image
 from homunculus.studio.files import check_page, pages_of, read
 from homunculus.studio.uploads import Limits, RequestError
 
-REMEMBERED = 256 << 20  # bytes of all images
+MAX_BYTES = 256 << 20  # of all images
 
 
 @dataclass(frozen=True)
 class Upload:
-    """An image as it came, its mark, and how many pages it has."""
+    """An image as it came, its id, and how many pages it has."""
 
     content: bytes
-    mark: str  # the same bytes, the same mark
+    image_id: str  # the same bytes have the same id
     pages: int
 
     @classmethod
     def of(cls, content: bytes, page: int, limits: Limits) -> Upload:
-        """A file that can be taken and has this page; its pixels are still unseen."""
+        """A file that can be taken and has this page; nothing of it is decoded."""
         return cls(content, sha256(content).hexdigest(), pages_of(content, page, limits))
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A remembered image, and the size of its first page."""
+    """An image that is kept, and the size of its first page."""
 
     upload: Upload
     width: int
     height: int
 
     def about(self) -> dict[str, str | int]:
-        """What its sender is told."""
-        return {"id": self.upload.mark, "pages": self.upload.pages, "width": self.width, "height": self.height}
+        """As JSON."""
+        return {"id": self.upload.image_id, "pages": self.upload.pages, "width": self.width, "height": self.height}
 
 
 class Store:
-    """The last images, in memory alone; what was longest unused goes first."""
+    """The last images, in memory alone; the least recently used go first."""
 
-    def __init__(self, limits: Limits, most: int = REMEMBERED) -> None:
-        self.limits, self.most = limits, most
+    def __init__(self, limits: Limits, max_bytes: int = MAX_BYTES) -> None:
+        self.limits, self.max_bytes = limits, max_bytes
         self.kept: OrderedDict[str, Kept] = OrderedDict()
         self.lock = threading.Lock()
 
     def add(self, upload: Upload) -> Kept:
-        """Remember an image, if its first page can be decoded."""
+        """Keep an image, if its first page can be decoded."""
         pixels = read(upload.content, 0, self.limits)
         kept = Kept(upload, pixels.shape[2], pixels.shape[1])
         with self.lock:
-            self.kept[upload.mark] = kept
-            self.kept.move_to_end(upload.mark)
-            while len(self.kept) > 1 and sum(len(each.upload.content) for each in self.kept.values()) > self.most:
+            self.kept[upload.image_id] = kept
+            self.kept.move_to_end(upload.image_id)
+            while len(self.kept) > 1 and sum(len(each.upload.content) for each in self.kept.values()) > self.max_bytes:
                 self.kept.popitem(last=False)
         return kept
 
-    def get(self, mark: str) -> Kept:
-        """An image by its mark."""
+    def get(self, image_id: str) -> Kept:
+        """An image by its id."""
         with self.lock:
-            if mark not in self.kept:
-                raise RequestError("this image is not remembered any more; send it again", 404)
-            self.kept.move_to_end(mark)
-            return self.kept[mark]
+            if image_id not in self.kept:
+                raise RequestError("this image is not kept any more; send it again", 404)
+            self.kept.move_to_end(image_id)
+            return self.kept[image_id]
 
-    def picture(self, mark: str, page: int, side: int) -> bytes:
+    def picture(self, image_id: str, page: int, side: int) -> bytes:
         """A page as WebP, no larger than `side` either way."""
-        upload = self.get(mark).upload
+        upload = self.get(image_id).upload
         check_page(page, upload.pages)
         pixels = read(upload.content, page, self.limits)
         return webp(Image.fromarray(pixels.permute(1, 2, 0).numpy()), side)

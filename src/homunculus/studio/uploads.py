@@ -1,4 +1,4 @@
-"""What a request brings: an image from a form, or as a data URL in JSON, and a few words; all of it checked."""
+"""What a request brings: an image from a form, or as a data URL in JSON, and its other fields; all of it checked."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def error_body(message: str, kind: str = "invalid_request_error") -> dict[str, A
     return {"error": {"message": sentence(message), "type": kind}}
 
 
-class Looking(BaseModel):
+class LookFields(BaseModel):
     """How to look at an image."""
 
     model_config = ConfigDict(extra="forbid")
@@ -72,7 +72,7 @@ class Looking(BaseModel):
     fovea: Annotated[float | None, Field(ge=0, le=1, description="Share of tokens kept for the fovea.")] = None
     x: Annotated[
         float | None,
-        Field(ge=-FARTHEST, le=FARTHEST, description="Where to look, in pixels; else where relevance peaks."),
+        Field(ge=-FARTHEST, le=FARTHEST, description="Where to look, in pixels; else the peak of the relevance."),
     ] = None
     y: Annotated[float | None, Field(ge=-FARTHEST, le=FARTHEST, description="Where to look, in pixels.")] = None
 
@@ -91,11 +91,11 @@ class Looking(BaseModel):
         return name
 
 
-class Asking(Looking):
+class AskFields(LookFields):
     """How to answer a question about an image."""
 
     question: Annotated[str, Field(min_length=1, max_length=2000, description="What to answer.")]
-    most: Annotated[int, Field(ge=1, le=256, description="Tokens of the answer at most.")] = 64
+    max_new_tokens: Annotated[int, Field(ge=1, le=256, description="Tokens of the answer at most.")] = 64
 
 
 def media_of(request: Request) -> str:
@@ -131,7 +131,7 @@ class _Form(MultiPartParser):
 
 
 async def from_form(request: Request, limits: Limits) -> tuple[bytes | None, dict[str, Any]]:
-    """The image of a form, if it has one, and the words beside it."""
+    """The image of a form, if it has one, and its other fields."""
     parser = _Form(
         request.headers, stream_of(request, limits), max_files=1, max_fields=FIELDS, max_part_size=4 * limits.letters
     )
@@ -140,26 +140,26 @@ async def from_form(request: Request, limits: Limits) -> tuple[bytes | None, dic
     except (MultiPartException, ValueError) as error:
         why = str(getattr(error, "message", error)).split(".")[0].lower()
         raise RequestError(f"the form cannot be read ({why}); send one file and at most {FIELDS} fields") from error
-    words = {name: value for name, value in form.items() if isinstance(value, str)}
+    fields = {name: value for name, value in form.items() if isinstance(value, str)}
     image = form.get("image")
     if not isinstance(image, UploadFile):
-        if "image" in words or len(words) < len(form):
+        if "image" in fields or len(fields) < len(form):
             raise RequestError("the form needs a file with the name image", 422)
-        return None, words
+        return None, fields
     if (image.size or 0) > limits.upload:
         raise RequestError(f"the image is larger than {limits.upload >> 20} MB", 413)
-    return await image.read(), words
+    return await image.read(), fields
 
 
 def from_json(body: bytes, limits: Limits) -> tuple[bytes | None, dict[str, Any]]:
-    """The image in JSON, if it has one, and the words beside it."""
-    words = json_of(body)
-    if not isinstance(words, dict):
+    """The image in JSON, if it has one, and its other fields."""
+    fields = json_of(body)
+    if not isinstance(fields, dict):
         raise RequestError("the request needs an image as a data URL", 422)
-    image = words.pop("image", None)
+    image = fields.pop("image", None)
     if image is not None and not isinstance(image, str):
         raise RequestError("the image must be a data URL", 422)
-    return None if image is None else from_data_url(image, limits), words
+    return None if image is None else from_data_url(image, limits), fields
 
 
 def json_of(body: bytes) -> Any:
@@ -183,16 +183,16 @@ def from_data_url(url: str, limits: Limits) -> bytes:
         raise RequestError("the data URL's base64 cannot be read", 422) from error
 
 
-def fit(kind: type[Any], words: Any) -> Any:
-    """Words as what they must be."""
+def validated(kind: type[Any], fields: Any) -> Any:
+    """Fields as a model of them; what is wrong is a RequestError."""
     try:
-        return kind.model_validate(words)
+        return kind.model_validate(fields)
     except ValidationError as error:
-        raise RequestError(told(error), 422) from error
+        raise RequestError(first_error(error), 422) from error
 
 
-def told(error: Any) -> str:
-    """What is wrong, in a sentence: of several things the first, of several ways to put it the nearest."""
+def first_error(error: Any) -> str:
+    """What is wrong, in a sentence: of several errors the first, of several ways to put it the nearest."""
     first = max(error.errors(), key=lambda each: len(each["loc"]))
     name = ".".join(str(part)[:40] for part in first["loc"]) or "the request"
     return f"{name}: {first['msg'].removeprefix('Value error, ')}"

@@ -1,6 +1,6 @@
-"""One thread that owns the models. Jobs wait in a line of bounded length; questions of one budget go together.
+"""One thread that owns the models. Requests wait in a queue of bounded length; questions of one budget share a batch.
 
-That is what a fixed budget is for: every look of K tokens fits into the same batch.
+The last pages stay open: a further question about an image finds its lines known, and what was read is not read again.
 """
 
 from __future__ import annotations
@@ -11,28 +11,30 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 from homunculus.errors import ImageError
-from homunculus.eye import Eye, Glance
+from homunculus.eye import Glance
 from homunculus.reader.model import Answer, Reader
-from homunculus.relevance import Scene
+from homunculus.reader.read_lines import glance_as_given
+from homunculus.reader.session import Page
 from homunculus.studio.files import read
 from homunculus.studio.uploads import Limits
 
-WAITING = 64  # jobs that may wait
-TOGETHER = 8  # questions that are answered at a time
-PIXELS = 64_000_000  # of all pages that are remembered
-GLANCES = 32  # looks that are remembered
+MAX_QUEUE = 64  # requests that may wait
+BATCH_SIZE = 8  # questions that are answered at a time
+PIXELS = 64_000_000  # of all pages that stay open
+GLANCES = 32  # looks that are kept
 Kind = Literal["look", "ask"]
 log = logging.getLogger("homunculus.studio")
 
 
 class BusyError(Exception):
-    """The line is full, or the service is about to end; come back in so many seconds."""
+    """The queue is full, or the service is about to end; try again in so many seconds."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(f"too many requests are waiting; try again in {seconds} s")
@@ -47,73 +49,109 @@ class UnreadyError(Exception):
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What is wanted of an image: a look, or an answer."""
+class ReaderRequest:
+    """What is wanted of an image: a look, or an answer.
+
+    Args:
+        image, image_id: the file, and what names it: the same bytes have the same id.
+        page: of the file, from 0.
+        fixation: x, y in pixels of the image as it was given; None is the peak of the relevance.
+        options: of the allocator.
+    """
 
     kind: Kind
     image: bytes
-    mark: str  # names the image: the same bytes, the same mark
+    image_id: str
     question: str
     allocator: str = "foveated"
     relevance: str = "query"
     budget: int = 273
     page: int = 0
-    most: int = 64
+    max_new_tokens: int = 64
     temperature: float = 0.0
     seed: int = 0
     fixation: tuple[float, float] | None = None
     options: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def look(self) -> tuple[Any, ...]:
-        """What makes two looks the same, the page first."""
+    def look_key(self) -> tuple[Any, ...]:
+        """Equal for requests that look at the same cells; the page comes first."""
         how = self.question, self.allocator, self.relevance, self.budget, self.fixation, self.options
-        return self.mark, self.page, *how
+        return self.image_id, self.page, *how
 
     @property
-    def batch(self) -> tuple[Any, ...]:
-        """What jobs must have in common to be done together."""
-        return self.kind, self.budget, self.most, self.temperature, self.seed
+    def batch_key(self) -> tuple[Any, ...]:
+        """Equal for requests that can share a batch."""
+        return self.kind, self.budget, self.max_new_tokens, self.temperature, self.seed
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A glance at a page; what it gives is on the image as it was given, though the page may have been turned."""
+
+    glance: Glance
+    page: Page
+
+    def to_json(self) -> str:
+        """The glance's entries as one line of JSON."""
+        return json.dumps(glance_as_given(self.glance, self.page), allow_nan=False) + "\n"
+
+    def reconstruct(self, level: int = 0) -> Tensor:
+        """The image as the chosen cells show it, scaled by 2^-level: uint8 [3, h, w]."""
+        return torch.rot90(self.glance.reconstruct(level), -self.page.turns, (1, 2))
 
 
 @dataclass(eq=False)
 class Job:
-    """A wish in the line, and whom to tell: `tell` is called from the thread with a glance, answers, or an error."""
+    """A request in the queue. `notify` is called from the thread with a Look, growing Answers, or an exception."""
 
-    wish: Wish
-    tell: Callable[[Any, bool], None]  # what, and whether it is the last
-    began: float = field(default_factory=time.monotonic)
-    dropped: bool = False  # nobody waits for it any more
+    request: ReaderRequest
+    notify: Callable[[Any, bool], None]  # the result, and whether it is the last
+    cancelled: bool = False  # nobody waits for it any more
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """A job whose look is done, and how long that took."""
+
+    job: Job
+    look: Look
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def answer(self, answer: Answer) -> Answer:
+        """Its answer, with the page's number and the seconds of the look."""
+        return replace(answer, page=self.job.request.page, seconds=self.seconds | answer.seconds)
 
 
 class Work:
-    """The line and its thread.
+    """The queue and its thread.
 
     Args:
-        load_reader: makes the reader, in the thread: whoever asks meanwhile waits.
-        waiting: jobs that may wait; more are refused.
-        together: questions that are answered at a time.
+        load_reader: makes the reader, in the thread; requests that come meanwhile wait.
+        max_queue: requests that may wait; more are refused.
+        batch_size: questions that are answered at a time.
         limits: what pages may take.
+        observe: called with the name and value of a metric, "waiting" or "batch_size".
     """
 
     def __init__(
         self,
         load_reader: Callable[[], Reader],
-        waiting: int = WAITING,
-        together: int = TOGETHER,
+        max_queue: int = MAX_QUEUE,
+        batch_size: int = BATCH_SIZE,
         limits: Limits | None = None,
-        watch: Callable[[str, float], None] = lambda name, value: None,
+        observe: Callable[[str, float], None] = lambda name, value: None,
     ) -> None:
-        self.load_reader, self.waiting, self.together = load_reader, waiting, together
-        self.limits, self.watch = limits or Limits(), watch
-        self.line: deque[Job] = deque()
+        self.load_reader, self.max_queue, self.batch_size = load_reader, max_queue, batch_size
+        self.limits, self.observe = limits or Limits(), observe
+        self.queue: deque[Job] = deque()
         self.change = threading.Condition()
         self.state: Literal["loading", "ready", "failed", "ending"] = "loading"
         self.failure = ""
-        self.working = 0  # jobs that are being done
-        self.pace = 1.0  # seconds that a job takes, by late experience
-        self.scenes: OrderedDict[tuple[str, int], Scene] = OrderedDict()
-        self.glances: OrderedDict[tuple[Any, ...], Glance] = OrderedDict()
+        self.working = 0  # requests that are being worked on
+        self.job_seconds = 1.0  # that a request takes, a moving average
+        self.pages: OrderedDict[tuple[str, int], Page] = OrderedDict()
+        self.looks: OrderedDict[tuple[Any, ...], Look] = OrderedDict()
         self.thread = threading.Thread(target=self._run, name="work", daemon=True)
 
     def start(self) -> None:
@@ -121,111 +159,120 @@ class Work:
         self.thread.start()
 
     def submit(self, job: Job) -> None:
-        """Put a job into the line."""
+        """Put a job into the queue."""
         with self.change:
-            if self.state == "ending" or len(self.line) >= self.waiting:
-                raise BusyError(max(1, min(60, round(self.pace * (len(self.line) + 1)))))
+            if self.state == "ending" or len(self.queue) >= self.max_queue:
+                raise BusyError(max(1, min(60, round(self.job_seconds * (len(self.queue) + 1)))))
             if self.state == "failed":
                 raise UnreadyError(self.failure)
-            self.line.append(job)
-            self.watch("waiting", len(self.line))
+            self.queue.append(job)
+            self.observe("waiting", len(self.queue))
             self.change.notify()
 
-    def stop(self, patience: float = 60.0) -> None:
-        """Take nothing more, finish what was taken."""
+    def stop(self, timeout: float = 60.0) -> None:
+        """Take no more requests, finish those that were taken."""
         with self.change:
             self.state = "ending"
             self.change.notify()
         if self.thread.is_alive():
-            self.thread.join(patience)
+            self.thread.join(timeout)
 
     # ---- in the thread ------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
             self.reader = self.load_reader()
-        except Exception as error:  # told to whoever asks
+        except Exception as error:  # every request is told
             log.error(json.dumps({"failure": str(error)}))
             with self.change:
                 self.state, self.failure = "failed", str(error)
-                refused, self.line = list(self.line), deque()
+                refused, self.queue = list(self.queue), deque()
             for job in refused:
-                job.tell(UnreadyError(self.failure), True)
+                job.notify(UnreadyError(self.failure), True)
             return
         with self.change:
             if self.state == "loading":
                 self.state = "ready"
         while jobs := self._next():
             begun = time.monotonic()
-            self._do([job for job in jobs if not job.dropped])
-            self.pace = 0.8 * self.pace + 0.2 * (time.monotonic() - begun) / len(jobs)
-            self.watch("together", len(jobs))
+            self._work_on([job for job in jobs if not job.cancelled])
+            self.job_seconds = 0.8 * self.job_seconds + 0.2 * (time.monotonic() - begun) / len(jobs)
+            self.observe("batch_size", len(jobs))
 
     def _next(self) -> list[Job]:
-        """The first job in the line and those that can be done with it; none at the end."""
+        """The first job of the queue and those that can share its batch; none at the end."""
         with self.change:
             self.working = 0
-            while not self.line:
+            while not self.queue:
                 if self.state == "ending":
                     return []
                 self.change.wait()
-            first = self.line.popleft()
-            most = self.together if first.wish.kind == "ask" else 1
-            like = [job for job in self.line if job.wish.batch == first.wish.batch][: most - 1]
+            first = self.queue.popleft()
+            room = self.batch_size - 1 if first.request.kind == "ask" else 0
+            like = [job for job in self.queue if job.request.batch_key == first.request.batch_key][:room]
             for job in like:
-                self.line.remove(job)
-            self.watch("waiting", len(self.line))
+                self.queue.remove(job)
+            self.observe("waiting", len(self.queue))
             self.working = 1 + len(like)
             return [first, *like]
 
-    def _do(self, jobs: Sequence[Job]) -> None:
-        ready: list[tuple[Job, Glance]] = []
+    def _work_on(self, jobs: Sequence[Job]) -> None:
+        """Look for each job, then answer those that ask, in one batch."""
+        looked: list[_Looked] = []
         for job in jobs:
             try:
-                with torch.no_grad():
-                    ready.append((job, self._look(job.wish)))
+                looked.append(self._look(job))
             except Exception as error:
-                job.tell(error, True)
-        if not ready or ready[0][0].wish.kind == "look":
-            for job, glance in ready:
-                job.tell(glance, True)
+                job.notify(error, True)
+        if looked and looked[0].job.request.kind == "ask":
+            self._answer(looked)
             return
-        wish, said = ready[0][0].wish, list[Answer]()
+        for each in looked:
+            each.job.notify(each.look, True)
+
+    def _answer(self, looked: Sequence[_Looked]) -> None:
+        """Answers to a batch of questions, as they grow."""
+        how, answers = looked[0].job.request, list[Answer]()
+        pages, glances = [each.look.page for each in looked], [each.look.glance for each in looked]
         try:
-            glances = [glance for _, glance in ready]
-            for said in self.reader.reply(glances, wish.most, wish.temperature, wish.seed):
-                for (job, _), answer in zip(ready, said, strict=True):
-                    job.tell(answer, False)
+            for answers in self.reader.reply(pages, glances, how.max_new_tokens, how.temperature, how.seed):
+                for each, answer in zip(looked, answers, strict=True):
+                    each.job.notify(each.answer(answer), False)
         except Exception as error:
-            for job, _ in ready:
-                job.tell(error, True)
+            for each in looked:
+                each.job.notify(error, True)
             return
-        for (job, _), answer in zip(ready, said, strict=True):
-            job.tell(answer, True)
+        for each, answer in zip(looked, answers, strict=True):
+            each.job.notify(each.answer(answer), True)
 
-    def _look(self, wish: Wish) -> Glance:
-        """Where to look; the last glances are remembered, for an answer mostly follows a look."""
-        scene = self._scene(wish)
-        if wish.look not in self.glances:
-            eye = Eye(wish.allocator, wish.relevance, wish.budget, scout=self.reader.scout, **dict(wish.options))
-            self.glances[wish.look] = eye.look_at(scene, wish.question, wish.fixation)
-        self.glances.move_to_end(wish.look)
-        while len(self.glances) > GLANCES:
-            self.glances.popitem(last=False)
-        return self.glances[wish.look]
+    def _look(self, job: Job) -> _Looked:
+        """Where a request looks. The last looks are kept: an answer mostly follows a look."""
+        request, begun = job.request, time.perf_counter()
+        page = self._page(request)
+        opened = time.perf_counter()
+        look = self.looks.get(request.look_key)
+        if look is None:
+            options = dict(request.options)
+            glance = page.look(
+                request.question, request.budget, request.allocator, request.relevance, request.fixation, **options
+            )
+            look = self.looks[request.look_key] = Look(glance, page)
+        self.looks.move_to_end(request.look_key)
+        while len(self.looks) > GLANCES:
+            self.looks.popitem(last=False)
+        return _Looked(job, look, {"open": opened - begun, "look": time.perf_counter() - opened})
 
-    def _scene(self, wish: Wish) -> Scene:
-        """A page ready to be looked at; the last ones are remembered, up to so many pixels."""
-        key = (wish.mark, wish.page)
-        if key not in self.scenes:
+    def _page(self, request: ReaderRequest) -> Page:
+        """The opened page. The last ones stay open, up to so many pixels."""
+        key = (request.image_id, request.page)
+        if key not in self.pages:
             try:
-                pixels = read(wish.image, wish.page, self.limits)
+                self.pages[key] = self.reader.open(read(request.image, request.page, self.limits))
             except MemoryError as error:
                 raise ImageError("the image is too large for this machine") from error
-            self.scenes[key] = Eye(scout=False).scene(pixels.to(self.reader.device))
-        self.scenes.move_to_end(key)
-        while len(self.scenes) > 1 and sum(s.tree.width * s.tree.height for s in self.scenes.values()) > PIXELS:
-            forgotten, _ = self.scenes.popitem(last=False)
-            for look in [look for look in self.glances if look[:2] == forgotten]:  # they would keep its pixels
-                del self.glances[look]
-        return self.scenes[key]
+        self.pages.move_to_end(key)
+        while len(self.pages) > 1 and sum(page.shape[0] * page.shape[1] for page in self.pages.values()) > PIXELS:
+            closed, _ = self.pages.popitem(last=False)
+            for look in [look for look in self.looks if look[:2] == closed]:  # they would keep its pixels
+                del self.looks[look]
+        return self.pages[key]

@@ -7,8 +7,8 @@ import { asJson, asPng, save } from "./keep.js";
 import { DEFAULTS, fromHash, toHash } from "./link.js";
 import { showPicture, showThumbnails, wireThumbnails } from "./pages.js";
 import {
-  $, asked, busy, complain, guarded, here, knowns, looked, maps, page, pointAt, say, showComparing, showFixations,
-  showHistory, showKnown, showLook, showQuestions, showSettings, stage, state, views,
+  $, asked, busy, complain, guarded, here, knownFrame, knowns, looked, maps, page, pointAt, say, showComparing,
+  showFixations, showHistory, showKnown, showLines, showLook, showQuestions, showSettings, stage, state, views,
 } from "./view.js";
 
 const SIDE = 1600; // pixels of pictures, the longer way
@@ -79,6 +79,7 @@ async function openPage() {
     for (const map of maps) map.replaceChildren();
     looked.querySelector(".fixations").replaceChildren();
     views.length = 0;
+    showLines(lookAt);
     looked.querySelector(".empty").hidden = true;
     stage.hidden = false;
     await showPicture(page, shown);
@@ -136,7 +137,11 @@ async function lookOnce(rule, i, box, signal) {
   signal.throwIfAborted();
   views[i] = { look };
   showLook(i);
+  showLines(lookAt); // those of the last answer go
   const said = state.question ? await answerInto(box, words, signal) : null; // nobody waits for the other picture
+  signal.throwIfAborted();
+  views[i] = { look, said };
+  showLines(lookAt);
   await reconstruct(i, words, signal);
   return { look, known: knowns[i], said };
 }
@@ -153,15 +158,16 @@ async function answerInto(box, words, signal) {
     box.classList.remove("old");
     text.textContent = grown;
   }, signal);
-  text.textContent = whole.answer || "(no answer)";
-  sure.textContent = `${draw.percent(whole.confidence)} sure, ${words.allocator}, ${whole.tokens} tokens`;
-  return { text: whole.answer, confidence: whole.confidence, line: `${text.textContent} (${sure.textContent})` };
+  const { answer, confidence, visual_tokens, lines } = whole;
+  text.textContent = answer || "(no answer)";
+  sure.textContent = `${draw.percent(confidence)} sure, ${words.allocator}, ${visual_tokens} tokens`;
+  return { answer, confidence, visual_tokens, lines, summary: `${text.textContent} (${sure.textContent})` };
 }
 
 function remember() {
   const { image, page: number, question } = state, { look, said } = views[0];
   const last = asked.at(-1), same = last && last.image === image && last.page === number && last.question === question;
-  const entry = { image, page: number, question, fixation: look.fixations[0], line: said.line };
+  const entry = { image, page: number, question, fixation: look.fixations[0], summary: said.summary };
   if (same) asked.pop();
   asked.push(entry);
   showHistory(askAgain);
@@ -232,7 +238,10 @@ async function copyLink() {
 }
 
 function savePng() {
-  const shown = { page, views, question: state.question, divider: $("swipe").value / 100, cells: $("show-cells").checked };
+  const shown = {
+    page, views, question: state.question, divider: $("swipe").value / 100,
+    cells: $("show-cells").checked, lines: $("show-lines").checked,
+  };
   save(asPng(shown), "look.png");
 }
 
@@ -260,6 +269,7 @@ function wire() {
   $("ask").addEventListener("submit", onAsk);
   for (const name of ["budget", "fovea", "allocator", "relevance", "compare", "second"]) $(name).addEventListener("input", onSetting);
   $("show-cells").addEventListener("change", ({ target }) => stage.classList.toggle("bare", !target.checked));
+  $("show-lines").addEventListener("change", ({ target }) => knownFrame.classList.toggle("unframed", !target.checked));
   $("free").addEventListener("click", () => {
     Object.assign(state, { x: null, y: null });
     run();

@@ -1,7 +1,8 @@
-// What is drawn over a page: cells by level, fixations in order, and the words that say what a cell is.
+// What is drawn over a page: cells by level, fixations in order, frames of lines; and what a cell is, in words.
 
 export const CELL = 32; // pixels of a cell at level 0
 export const FIXATION = "#e4007c";
+export const READ = "#00875a"; // frames of lines
 // Finest to coarsest, the colours of homunculus.viz.
 export const LEVELS = ["#b30021", "#e4572e", "#d99a00", "#2e8b57", "#2676b8", "#5b3fa0", "#3a3a3a"];
 
@@ -34,6 +35,14 @@ export function drawCells(svg, look) {
   svg.replaceChildren(...coarseFirst(look).map(({ box: [x0, y0, x1, y1], level, i }) => drawn("rect", {
     x: x0, y: y0, width: Math.max(0, x1 - x0), height: Math.max(0, y1 - y0),
     fill: colour(level), stroke: colour(level), "data-cell": i,
+  })));
+}
+
+export function drawLines(svg, lines, { width, height } = { width: 1, height: 1 }) {
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.replaceChildren(...lines.map(({ box: [x0, y0, x1, y1] }) => drawn("rect", {
+    x: x0, y: y0, width: Math.max(0, x1 - x0), height: Math.max(0, y1 - y0),
   })));
 }
 

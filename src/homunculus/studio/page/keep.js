@@ -1,6 +1,6 @@
 // What is shown, as a file: a PNG of both panels, or the look as JSON.
 
-import { FIXATION, coarseFirst, colour, facts, legend } from "./drawing.js";
+import { FIXATION, READ, coarseFirst, colour, facts, legend } from "./drawing.js";
 
 const MARGIN = 24, LINE = 26, WIDEST = 900;
 const INK = "#1b1f24", FAINT = "#5b6470";
@@ -15,8 +15,11 @@ export function save(blob, name) {
 
 // A look with its answer, as `homunculus ask --json` writes it; two of them when two are compared.
 export function asJson(views) {
-  const said = views.map(({ look, said }) => ({ ...look, ...(said ? { answer: said.text, confidence: said.confidence } : {}) }));
-  return new Blob([JSON.stringify(said.length > 1 ? said : said[0]) + "\n"], { type: "application/json" });
+  const entries = views.map(({ look, said }) => {
+    const { summary, ...whole } = said ?? {};
+    return { ...look, ...whole };
+  });
+  return new Blob([JSON.stringify(entries.length > 1 ? entries : entries[0]) + "\n"], { type: "application/json" });
 }
 
 function wrapped(ink, text, width) {
@@ -52,6 +55,11 @@ function drawFixations(ink, { look }, scale) {
   ink.lineWidth = 1;
 }
 
+function drawLines(ink, { said }, scale) {
+  ink.strokeStyle = READ;
+  for (const { box: [x0, y0, x1, y1] } of said?.lines ?? []) ink.strokeRect(x0 * scale, y0 * scale, (x1 - x0) * scale, (y1 - y0) * scale);
+}
+
 // Each view has its part of the panel: all of it, or what lies on its side of the divider.
 function panel(ink, left, top, width, height, views, divider, draw) {
   views.forEach((view, i) => {
@@ -72,8 +80,8 @@ function panel(ink, left, top, width, height, views, divider, draw) {
   ink.strokeRect(left - 0.5, top - 0.5, width + 1, height + 1);
 }
 
-// `shown` has the page's image, the views {look, known, said}, the question, where the divider is, and whether cells are drawn.
-export function asPng({ page, views, question, divider, cells }) {
+// `shown` has the page's image, the views {look, known, said}, the question, where the divider is, and whether cells and lines are drawn.
+export function asPng({ page, views, question, divider, cells, lines }) {
   const { width: full, height: tall } = views[0].look.image;
   const width = Math.min(WIDEST, page.naturalWidth), scale = width / full, height = Math.round(tall * scale);
   const canvas = document.createElement("canvas"), ink = canvas.getContext("2d");
@@ -81,7 +89,7 @@ export function asPng({ page, views, question, divider, cells }) {
   ink.font = "18px sans-serif";
   const written = [
     [INK, question || "(a free look)"],
-    ...views.flatMap(({ look, said }) => [...(said ? [[FIXATION, said.line]] : []), [FAINT, facts(look)]]),
+    ...views.flatMap(({ look, said }) => [...(said ? [[FIXATION, said.summary]] : []), [FAINT, facts(look)]]),
   ].flatMap(([ink_, text]) => wrapped(ink, text, inner).map((line) => [ink_, line]));
   const entries = legend(views[0].look);
   const top = MARGIN + LINE * written.length + MARGIN / 2;
@@ -99,7 +107,10 @@ export function asPng({ page, views, question, divider, cells }) {
     if (cells) drawCells(ink, view, scale);
     drawFixations(ink, view, scale);
   });
-  panel(ink, 2 * MARGIN + width, top, width, height, views, divider, (view) => ink.drawImage(view.known, 0, 0, width, height));
+  panel(ink, 2 * MARGIN + width, top, width, height, views, divider, (view) => {
+    ink.drawImage(view.known, 0, 0, width, height);
+    if (lines) drawLines(ink, view, scale);
+  });
   entries.forEach(({ colour, text }, i) => {
     const y = top + height + MARGIN / 2 + LINE * i;
     ink.strokeStyle = colour;

@@ -10,10 +10,11 @@ const TRAIL = 5; // earlier fixations that are shown
 export const [looked, knownFrame] = [$("looked"), $("known")];
 export const stage = looked.querySelector(".stage"), page = looked.querySelector(".page");
 export const maps = [...looked.querySelectorAll(".cells")], knowns = [...knownFrame.querySelectorAll(".known")];
+export const frames = [...knownFrame.querySelectorAll(".lines")]; // of the lines that were read
 
 export const state = { ...DEFAULTS, pages: 0 }; // what the address says, and how many pages the file has
 export const views = []; // one, or two when comparing: {look, known, said}
-export const asked = []; // history: {image, page, question, fixation, line}
+export const asked = []; // history: {image, page, question, fixation, summary}
 export let here = { map: 0, cell: -1 }; // the cell that is pointed at
 
 // ---- words for the user ---------------------------------------------------------------------------------------------
@@ -65,6 +66,29 @@ export function showLook(i) {
   page.alt = `The page${state.question ? `, looked at for: ${state.question}` : ""}`;
 }
 
+// The lines that were read for the answers: frames on the picture, and a list; a click on an entry looks there.
+export function showLines(lookAt) {
+  frames.forEach((svg, i) => draw.drawLines(svg, views[i]?.said?.lines ?? [], views[i]?.look.image));
+  const answered = views.map((view, i) => ({ ...view, i })).filter(({ said }) => said);
+  const counts = answered.map(({ look, said: { lines } }) =>
+    `${views.length > 1 ? `${look.allocator}: ` : ""}${lines.length} ${lines.length === 1 ? "line" : "lines"} read`);
+  const lists = answered.map(({ look, said, i }) => {
+    const entries = said.lines.map((line, n) => lineEntry(line, frames[i].children[n], look.image, lookAt));
+    return draw.element("ol", { ariaLabel: `Lines read, ${look.allocator}` }, ...entries);
+  });
+  $("lines").hidden = !answered.length;
+  $("lines").replaceChildren(draw.element("summary", { textContent: counts.join("; ") }), ...lists);
+}
+
+function lineEntry({ text, confidence, box }, frame, image, lookAt) {
+  const button = draw.element("button", { type: "button", textContent: text });
+  for (const name of ["pointerenter", "focus"]) button.addEventListener(name, () => frame.classList.add("here"));
+  for (const name of ["pointerleave", "blur"]) button.addEventListener(name, () => frame.classList.remove("here"));
+  button.addEventListener("click", () => lookAt(...draw.centre(box), image));
+  const sure = draw.element("span", { className: "faint", textContent: draw.percent(confidence) });
+  return draw.element("li", {}, button, " ", sure);
+}
+
 export async function showKnown(i, picture) {
   await showPicture(knowns[i], picture);
   knownFrame.querySelector(".empty").hidden = true;
@@ -101,7 +125,7 @@ export function showHistory(askAgain) {
   $("history").replaceChildren(...asked.map((entry) => {
     const again = draw.element("button", { type: "button", textContent: entry.question });
     again.addEventListener("click", () => askAgain(entry));
-    return draw.element("li", {}, again, ` ${entry.line}`);
+    return draw.element("li", {}, again, ` ${entry.summary}`);
   }));
 }
 
