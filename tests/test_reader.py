@@ -24,8 +24,9 @@ from lined import TEXTS, card, letter, likeness
 from speaking import loud_lora, small_language, tiny_language
 
 QUESTIONS = ["What is the total amount?", "When does the meeting begin, and where is it held?", "Who?"]
-CALIBRATION = {"weights": [0.5, 0.25, 1.0, 0.5], "bias": -0.5}
+CALIBRATION = {"weights": [0.5, 0.25, 1.0, 0.5, -0.1], "bias": -0.5}
 HOW = {"budget": 60, "max_new_tokens": 6}
+REFUSED = 0.1  # probability of "not on the page" where a test says what the language model says
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def saying(reader: Reader, monkeypatch, text: str, probs: list[float]) -> None:
     def tokens(prompts, max_new_tokens, temperature, seed):
         assert len(ids) <= max_new_tokens
         for i, token in enumerate(ids):
-            yield [token] * len(prompts), [probs[i % len(probs)]] * len(prompts)
+            yield [token] * len(prompts), [probs[i % len(probs)]] * len(prompts), [REFUSED] * len(prompts)
 
     monkeypatch.setattr(reader, "_tokens", tokens)
 
@@ -210,22 +211,24 @@ def test_what_is_wrong_is_named(reader, image):
 
 def test_calibration_is_logistic_regression():
     sigmoid = lambda x: 1 / (1 + math.exp(-x))  # noqa: E731
-    assert Calibration()([0.7, -3, 1, 1]) == pytest.approx(sigmoid(0.7))
-    assert Calibration((1, 2, 3, 4), -5)([0.1, 0.2, 0.3, 0.4]) == pytest.approx(sigmoid(0.1 + 0.4 + 0.9 + 1.6 - 5))
-    assert 0 < Calibration()([-1e9, 0, 0, 0]) < Calibration()([1e9, 0, 0, 0]) < 1
+    assert Calibration()([0.7, -3, 1, 1, 2]) == pytest.approx(sigmoid(0.7))
+    assert Calibration((1, 2, 3, 4, 5), -5)([0.1, 0.2, 0.3, 0.4, 0]) == pytest.approx(
+        sigmoid(0.1 + 0.4 + 0.9 + 1.6 - 5)
+    )
+    assert 0 < Calibration()([-1e9, 0, 0, 0, 0]) < Calibration()([1e9, 0, 0, 0, 0]) < 1
     with pytest.raises(ValueError, match="zip"):
         Calibration()([1.0])
 
 
 def test_features_are_what_language_model_and_recogniser_were_sure_of():
     lines = [Line("Total: 12.50", (0, 0, 9, 9), 0.8), Line("Sum 12.50 EUR", (0, 20, 9, 29), 0.9)]
-    mean, least, read, confidence = features_of("12.50", [0.9, 0.5], lines)
+    mean, least, read, confidence, refusal = features_of("12.50", [0.9, 0.5], 0.2, lines)
     assert mean == pytest.approx(math.log(0.7 / 0.3)) and least == pytest.approx(0)
-    assert read == 1 and confidence == pytest.approx(0.8)
-    assert features_of("SUM 12.50 eur", [0.9], lines)[2:] == [1, pytest.approx(0.8)]
-    assert features_of("13", [0.9], lines)[2:] == [-1, 0]
-    assert features_of("", [], lines) == [0, 0, -1, 0]
-    assert all(map(math.isfinite, features_of("x", [1.0, 0.0], [])))
+    assert read == 1 and confidence == pytest.approx(0.8) and refusal == pytest.approx(math.log(0.2 / 0.8))
+    assert features_of("SUM 12.50 eur", [0.9], 0.5, lines)[2:] == [1, pytest.approx(0.8), 0]
+    assert features_of("13", [0.9], 0.5, lines)[2:] == [-1, 0, 0]
+    assert features_of("", [], 0.5, lines) == [0, 0, -1, 0, 0]
+    assert all(map(math.isfinite, features_of("x", [1.0, 0.0], 0.0, [])))
 
 
 def test_an_answer_is_as_sure_as_its_features_say(reader, image, monkeypatch):
@@ -233,10 +236,10 @@ def test_an_answer_is_as_sure_as_its_features_say(reader, image, monkeypatch):
     [line] = [line for line in page.read(70) if line.text.startswith("Deliver")]
     saying(reader, monkeypatch, "Deliver", [0.9, 0.8])
     answer = page.ask("What shall I do?", budget=70)
-    expected = features_of("Deliver", [0.9, 0.8] * 20, answer.lines)
     probs = ([0.9, 0.8] * 20)[: len(reader.language.encode("Deliver" + END))]
     assert answer.text == "Deliver" and answer.ended and line.text in [one.text for one in answer.lines]
-    assert answer.features == pytest.approx(features_of("Deliver", probs, answer.lines)) and expected[2] == 1
+    assert answer.features == pytest.approx(features_of("Deliver", probs, REFUSED, answer.lines))
+    assert answer.features[2] == 1
     assert reader.calibration == Calibration(tuple(CALIBRATION["weights"]), CALIBRATION["bias"])
     assert answer.confidence == pytest.approx(reader.calibration(answer.features))
 

@@ -213,10 +213,10 @@ class Reader(PageReader):
         prompts, lines = self.prompts(pages, glances, max_text_tokens)
         clock.lap("read")
         rows = [_Row(page, glance, read, number) for page, glance, read in zip(pages, glances, lines, strict=True)]
-        for ids, probs in self._tokens(prompts, max_new_tokens, temperature, seed):
+        for ids, probs, refusals in self._tokens(prompts, max_new_tokens, temperature, seed):
             clock.lap("answer" if "prefill" in clock.seconds else "prefill")
-            for row, token, p in zip(rows, ids, probs, strict=True):
-                row.add(token, p, self.ends)
+            for row, token, p, refusal in zip(rows, ids, probs, refusals, strict=True):
+                row.add(token, p, refusal, self.ends)
             if every:
                 yield [self._answer(row, clock.seconds) for row in rows]
         if not every:
@@ -235,8 +235,11 @@ class Reader(PageReader):
 
     def _tokens(
         self, prompts: Sequence[list[int]], max_new_tokens: int, temperature: float, seed: int
-    ) -> Iterator[tuple[list[int], list[float]]]:
-        """Tokens of the answers one after the other, with their probability, until all have ended."""
+    ) -> Iterator[tuple[list[int], list[float], list[float]]]:
+        """Tokens of the answers one after the other, until all have ended.
+
+        With their probability, and that of "not on the page" beginning here.
+        """
         model, past = cast(Any, self.language.model), None
         generator = torch.Generator(self.device).manual_seed(seed)
         length = max(map(len, prompts))
@@ -251,6 +254,7 @@ class Reader(PageReader):
                     logits_to_keep=1,
                 )  # fmt: skip
             past, logits = out.past_key_values, out.logits[:, -1].float()
+            refusals = logits.softmax(1)[:, self.refusal].tolist()
             if step == 0:
                 logits[:, self.refusal] -= REFUSAL
             probs = logits.softmax(1)
@@ -259,7 +263,7 @@ class Reader(PageReader):
             else:
                 ids = logits.argmax(1, keepdim=True)
             chosen = ids[:, 0].tolist()
-            yield chosen, probs.gather(1, ids)[:, 0].tolist()
+            yield chosen, probs.gather(1, ids)[:, 0].tolist(), refusals
             ended |= torch.tensor([token in self.ends for token in chosen])
             if bool(ended.all()):
                 return
@@ -268,7 +272,7 @@ class Reader(PageReader):
 
     def _answer(self, row: _Row, seconds: dict[str, float]) -> Answer:
         text = self.language.decode([token for token in row.ids if token not in self.ends]).strip()
-        features = features_of(text, row.probs, row.lines)
+        features = features_of(text, row.probs, row.refusal, row.lines)
         sure = self.calibration(features)
         sure = 1 - sure if text.lower() == NOT_FOUND else sure
         read = ReadLines(tuple(row.page.as_given(line) for line in row.lines), row.glance, row.page)
@@ -286,9 +290,11 @@ class _Row:
     number: int
     ids: list[int] = field(default_factory=list)
     probs: list[float] = field(default_factory=list)
+    refusal: float = 0.0  # probability that the answer is "not on the page"
 
-    def add(self, token: int, prob: float, ends: set[int]) -> None:
+    def add(self, token: int, prob: float, refusal: float, ends: set[int]) -> None:
         """One more token, unless it has ended."""
+        self.refusal = self.refusal if self.ids else refusal
         if not (self.ids and self.ids[-1] in ends):
             self.ids.append(token)
             self.probs.append(prob)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from homunculus.reader.weights import about, relabel, write_hashes
 from homunculus.train.scans import held_back
 
 RIGHT = 0.5  # of a score, from which an answer counts as right
+ELSEWHERE = 4  # every so many questions are also asked about the next page, where their answers are wrong
+SAME_QUESTIONS = ("sroie",)  # sets that ask the same of every page, so that the next one has an answer too
 RIDGE = 1.0  # pulls a fit to few answers towards the calibration of a reader that has none
 
 
@@ -29,8 +31,8 @@ RIDGE = 1.0  # pulls a fit to few answers towards the calibration of a reader th
 class Fit:
     """A calibration and what it was fitted to: answers, share of them that is right, log loss before and after.
 
-    `not_found` answers said "not on the page". They are left out: every held-back question has its answer on its page,
-    so these would teach that this is never right. Their confidence is the complement of what the features give.
+    `not_found` answers said "not on the page". They are left out: most held-back questions have their answer on the
+    page, so these would teach that this is rarely right. Their confidence is the complement of what the features give.
     """
 
     calibration: Calibration
@@ -50,9 +52,12 @@ class Fit:
 def calibrate(
     weights: Path, data: Path, sets: Sequence[str], limit: int, device: str = "cpu", language: str | None = None
 ) -> Fit:
-    """Fit the reader's calibration on held-back `train` pages and store it in the header of its LoRA."""
+    """Fit the reader's calibration on held-back `train` pages and store it in the header of its LoRA.
+
+    Some questions are also asked about a page that does not answer them, so that confidence falls there.
+    """
     listed = [item for name in sets for item in _held(data, name)[:limit]]
-    answers = list(_answers(load_reader(weights, language, device), listed))
+    answers = list(_answers(load_reader(weights, language, device), listed + _elsewhere(listed)))
     given = [(answer, right) for answer, right in answers if answer.text.lower() != NOT_FOUND]
     if not given:
         raise InputError(f"there is nothing to calibrate with: {data} has no held-back pages that were answered")
@@ -94,11 +99,25 @@ def _held(data: Path, name: str) -> list[Item]:
     return [item for item in items(data, name, "train") if held_back(item.image.relative_to(place).as_posix())]
 
 
+def _elsewhere(listed: Sequence[Item]) -> list[Item]:
+    """Some of the questions with the next page of their set, and no right answer."""
+    pages: dict[str, list[Path]] = {}
+    for item in listed:
+        if item.image not in pages.setdefault(item.dataset, []):
+            pages[item.dataset].append(item.image)
+    return [
+        replace(item, image=own[(own.index(item.image) + 1) % len(own)], answers=(), boxes=())
+        for item in listed[::ELSEWHERE]
+        if item.dataset not in SAME_QUESTIONS and len(own := pages[item.dataset]) > 1
+    ]
+
+
 def _answers(reader: Reader, listed: Sequence[Item]) -> Iterator[tuple[Answer, bool]]:
     """Answers, and whether they are right; each page is opened once."""
-    pages = [list(group) for _, group in groupby(listed, key=lambda item: item.image)]
+    ordered = sorted(listed, key=lambda item: str(item.image))
+    pages = [list(group) for _, group in groupby(ordered, key=lambda item: item.image)]
     for about_page in track(pages, "answering held-back pages", console=Console(stderr=True)):
         page = reader.open(about_page[0].image)
         answers = reader.answer(page, [item.question for item in about_page])
         for item, answer in zip(about_page, answers, strict=True):
-            yield answer, score_of(item.dataset)(answer.text, item.answers) >= RIGHT
+            yield answer, bool(item.answers) and score_of(item.dataset)(answer.text, item.answers) >= RIGHT
