@@ -179,7 +179,7 @@ def gather_rows(batch: int, side: int) -> list[dict]:
     x = images(batch, side, side)
     tree, chosen = choice(batch, side)
     cells = gather.Cells(chosen.boxes, chosen.levels, chosen.mask, chosen.sizes)
-    layout = gather.Layout.normalised(torch.bfloat16, MEAN, DEVIATION, merge=2, times=2)
+    layout = gather.PatchLayout.normalised(torch.bfloat16, MEAN, DEVIATION, merge=2, times=2)
     levels = pyramid.gaussian(x, tree.levels)
     plain = [level.contiguous().clone() for level in levels]
     seen = int((chosen.boxes[..., 2:] - chosen.boxes[..., :2]).prod(2).sum()) * 3
@@ -235,7 +235,7 @@ def graph_part() -> list[dict]:
     tree, _ = choice(BATCH, SIDE)
     relevance = torch.rand(BATCH, tree.size, device="cuda")
     places = torch.rand(BATCH, 1, 2, device="cuda") * SIDE
-    layout = gather.Layout.normalised(torch.bfloat16, MEAN, DEVIATION, merge=2, times=2)
+    layout = gather.PatchLayout.normalised(torch.bfloat16, MEAN, DEVIATION, merge=2, times=2)
 
     def whole() -> tuple[Tensor, Tensor]:
         chosen = hm.allocate("foveated", tree, relevance, TOKENS, places).in_rows()

@@ -36,7 +36,7 @@ from homunculus.reader.letters import BLANK
 from homunculus.train.layouts import Type, lay_out
 from homunculus.train.loop import Pages, set_up
 from homunculus.train.pages import Draft
-from homunculus.train.recipe import Canvas, Recipe, Sources, read_plan
+from homunculus.train.recipe import Canvas, DataSources, Recipe, read_plan
 from homunculus.train.stream import Stream
 
 CANVAS = Canvas(1024, 768, 16)  # without a plan
@@ -159,10 +159,10 @@ def show(results: dict, console: Console) -> None:
     console.print(grid)
 
 
-def plan_of(args: argparse.Namespace) -> tuple[Sources, dict[str, Recipe]]:
+def plan_of(args: argparse.Namespace) -> tuple[DataSources, dict[str, Recipe]]:
     """Sources without scans, and the recipes to go through."""
     if args.config is None:
-        return Sources(workers=os.cpu_count() or 1), {"built-in": Recipe(1, [CANVAS])}
+        return DataSources(workers=os.cpu_count() or 1), {"built-in": Recipe(1, [CANVAS])}
     plan = read_plan(args.config)
     if not plan.recipes:
         raise InputError(f"{args.config} has no recipe")

@@ -25,7 +25,7 @@ uvicorn = pytest.importorskip("uvicorn", reason="the service needs uvicorn: pip 
 from homunculus.studio.app import create_app  # noqa: E402
 from homunculus.studio.service import Settings  # noqa: E402
 from homunculus.studio.serving import listening  # noqa: E402
-from homunculus.studio.work import Work  # noqa: E402
+from homunculus.studio.work import Worker  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 QUIET = [
@@ -44,7 +44,7 @@ def small_reader(folders: pytest.TempPathFactory) -> Reader:
 def served(load: Callable[[], Reader], settings: Settings | None = None) -> Iterator[str]:
     """The address of the service while it runs, on a free port of this machine."""
     listener = listening("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(create_app(Work(load), settings), log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(create_app(Worker(load), settings), log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not server.started:

@@ -20,7 +20,7 @@ from PIL import Image
 from rich.console import Console
 
 from homunculus import InputError
-from homunculus.eval.backends import Ask, Said, look_at, row_of
+from homunculus.eval.backends import Ask, Prediction, look_at, row_of
 from homunculus.eval.cluster import _each
 from homunculus.eval.data import collect, from_hub, items
 from homunculus.eval.regions import further_asks
@@ -320,7 +320,7 @@ class Toy(ModelSpec):
     def answers(self, asks, ways):
         for way in ways:
             time.sleep(0.002)
-            said = [Said(f"{ask.item.qid} {way}", 0.5, way.budget, 1.0, None) for ask in asks]
+            said = [Prediction(f"{ask.item.qid} {way}", 0.5, way.budget, 1.0, None) for ask in asks]
             yield way, [row_of(ask, way, one, 1.0) for ask, one in zip(asks, said, strict=True)]
 
 

@@ -83,11 +83,11 @@ def test_cells_come_in_the_layout_of_a_tower(device, kernels, colours, straight)
     expected = (expected - torch.tensor(mean)[:, None, None]) / torch.tensor(deviation)[:, None, None]
     image, cells = x.to(device), cells_of(selection, device)
     built = [image, *mip.build(image, count - 1)]
-    plain = gather.gather(built, cells, 8, gather.Layout.normalised(torch.float32, mean, deviation, device=device))
+    plain = gather.gather(built, cells, 8, gather.PatchLayout.normalised(torch.float32, mean, deviation, device=device))
     torch.testing.assert_close(plain.cpu(), expected)
     blocks = expected.flatten(0, 1).view(-1, 3, 2, 4, 2, 4).permute(0, 2, 4, 1, 3, 5)  # [K, m, m, 3, p, p]
     blocks = blocks[:, :, :, :, None].expand(-1, -1, -1, -1, 2, -1, -1).reshape(-1, 3 * 2 * 4 * 4)
-    layout = gather.Layout.normalised(torch.bfloat16, mean, deviation, 2, 2, device)
+    layout = gather.PatchLayout.normalised(torch.bfloat16, mean, deviation, 2, 2, device)
     assert (layout.line is not None) is straight
     check_colours(gather.gather(built, cells, 8, layout), blocks.bfloat16(), device == "cpu" and straight)
 
@@ -193,9 +193,9 @@ def test_cells_are_read_in_words_wherever_they_lie(device, read, case):
     if dtype != torch.uint8:
         table = torch.randn(3, 256, generator=torch.Generator().manual_seed(cell)).to(dtype)
         expected = torch.stack([table[c][expected[:, :, c].int()] for c in range(3)], 2)
-        layout = gather.Layout(table.to(device), merge, 2)
+        layout = gather.PatchLayout(table.to(device), merge, 2)
     elif merge:
-        layout = gather.Layout(None, merge, 2)
+        layout = gather.PatchLayout(None, merge, 2)
     if merge:
         p = cell // merge
         expected = expected.flatten(0, 1).view(-1, 3, merge, p, merge, p).permute(0, 2, 4, 1, 3, 5)

@@ -15,7 +15,7 @@ from homunculus.reader.model import Reader
 from homunculus.studio.app import create_app
 from homunculus.studio.service import Settings
 from homunculus.studio.uploads import Limits
-from homunculus.studio.work import GLANCES, BusyError, Job, ReaderRequest, Work
+from homunculus.studio.work import GLANCES, BusyError, Job, ReaderRequest, Worker
 from lined import TEXTS, likeness
 from studio import data_url, encoded, letter, small_reader
 
@@ -35,7 +35,7 @@ def png() -> bytes:
 
 @pytest.fixture(scope="module")
 def client(reader):
-    with testclient.TestClient(create_app(Work(lambda: reader))) as client:
+    with testclient.TestClient(create_app(Worker(lambda: reader))) as client:
         yield client
 
 
@@ -66,7 +66,7 @@ def counted(reader: Reader, monkeypatch) -> dict[str, int]:
     return counts
 
 
-def run(work: Work, requests: list[ReaderRequest]) -> list:
+def run(work: Worker, requests: list[ReaderRequest]) -> list:
     """The last results of requests, one after the other."""
     results: list = [None] * len(requests)
     for n, request in enumerate(requests):
@@ -116,7 +116,7 @@ def test_a_look_shows_the_cells_that_an_answer_is_read_from(client, png):
 
 
 def test_a_further_question_about_an_image_repeats_no_work(reader, png, counted):
-    work = Work(lambda: reader)
+    work = Worker(lambda: reader)
     with testclient.TestClient(create_app(work)) as client:
 
         def ask(question: str, path: str = "ask", **fields: object) -> dict:
@@ -145,7 +145,7 @@ def test_a_further_question_about_an_image_repeats_no_work(reader, png, counted)
 def test_answers_of_one_batch_name_their_own_pages(reader):
     pages = [Image.open(io.BytesIO(letter(turns))).convert("RGB") for turns in (0, 2)]
     tiff, held, batches, answers = encoded(pages, "TIFF"), threading.Event(), [], {}
-    work = Work(lambda: held.wait() and reader, observe=lambda name, value: batches.append((name, value)))
+    work = Worker(lambda: held.wait() and reader, observe=lambda name, value: batches.append((name, value)))
     work.start()
     for page in (1, 0):
         request = ReaderRequest("ask", tiff, "t", QUESTION, budget=60, max_new_tokens=3, page=page)
@@ -221,7 +221,7 @@ def test_the_reconstruction_of_a_turned_page_is_the_image_as_given(client, turne
 
 def test_questions_of_one_budget_share_a_batch(reader, png):
     held, seen = threading.Event(), []
-    work = Work(lambda: held.wait() and reader, batch_size=4, observe=lambda name, value: seen.append((name, value)))
+    work = Worker(lambda: held.wait() and reader, batch_size=4, observe=lambda name, value: seen.append((name, value)))
     work.start()
     answers: dict[int, str] = {}
     for n in range(6):
@@ -237,7 +237,7 @@ def test_questions_of_one_budget_share_a_batch(reader, png):
 
 def test_more_than_the_queue_holds_is_refused_and_what_was_taken_is_finished(reader, png):
     held, looks = threading.Event(), []
-    work = Work(lambda: held.wait() and reader, max_queue=3)
+    work = Worker(lambda: held.wait() and reader, max_queue=3)
     work.start()
     for n in range(3):
         work.submit(Job(ReaderRequest("look", png, "p", f"{n}?", budget=8), lambda look, last: looks.append(look)))
@@ -261,7 +261,7 @@ def test_more_than_the_queue_holds_is_refused_and_what_was_taken_is_finished(rea
 
 
 def test_a_look_its_picture_and_its_answer_choose_cells_once(reader, png):
-    work = Work(lambda: reader)
+    work = Worker(lambda: reader)
     work.start()
     request = ReaderRequest("look", png, "p", QUESTION, budget=24, max_new_tokens=4)
     first, again, said = run(work, [request, request, replace(request, kind="ask")])
@@ -280,7 +280,7 @@ def test_a_look_its_picture_and_its_answer_choose_cells_once(reader, png):
 def test_what_is_kept_is_what_would_be_chosen_anew(reader, png, allocator):
     """Whatever was asked before, and whoever looked in between."""
     request = ReaderRequest("look", png, "p", QUESTION, allocator, budget=24, max_new_tokens=4)
-    work, fresh = Work(lambda: reader), Work(lambda: reader)
+    work, fresh = Worker(lambda: reader), Worker(lambda: reader)
     for each in (work, fresh):
         each.start()
     first, *_, last, said = run(work, [request, replace(request, kind="ask"), replace(request, budget=9), request,
@@ -294,7 +294,7 @@ def test_what_is_kept_is_what_would_be_chosen_anew(reader, png, allocator):
 
 
 def test_no_more_looks_and_pages_are_kept_than_there_is_room_for(reader, png, monkeypatch, counted):
-    work = Work(lambda: reader)
+    work = Worker(lambda: reader)
     work.start()
     run(work, [ReaderRequest("look", png, "p", f"{n}?", budget=8) for n in range(GLANCES + 5)])
     assert len(work.looks) == GLANCES and len(work.pages) == 1
@@ -345,7 +345,7 @@ def test_wrong_words_are_told_in_a_sentence(client, png, words):
 
 def test_limits_and_token(reader, png):
     settings = Settings(token="secret", limits=Limits(upload=1000))
-    with testclient.TestClient(create_app(Work(lambda: reader), settings)) as client:
+    with testclient.TestClient(create_app(Worker(lambda: reader), settings)) as client:
         refused = client.post("/v1/look", files={"image": png})
         assert refused.status_code == 401 and refused.headers["www-authenticate"] == "Bearer"
         mine = {"authorization": "Bearer secret"}
@@ -358,7 +358,7 @@ def test_a_reader_that_cannot_be_loaded_is_told(png, caplog):
     def broken():
         raise RuntimeError("no weights")
 
-    with testclient.TestClient(create_app(Work(broken))) as client:
+    with testclient.TestClient(create_app(Worker(broken))) as client:
         while client.get("/healthz").json()["state"] == "loading":
             time.sleep(0.01)
         assert client.get("/healthz").status_code == 503
@@ -368,8 +368,8 @@ def test_a_reader_that_cannot_be_loaded_is_told(png, caplog):
 
 
 def test_a_fault_of_the_service_is_one_sentence_and_its_log_says_more(reader, png, caplog, monkeypatch):
-    monkeypatch.setattr(Work, "_page", lambda *_: 1 / 0)
-    with testclient.TestClient(create_app(Work(lambda: reader))) as client:
+    monkeypatch.setattr(Worker, "_page", lambda *_: 1 / 0)
+    with testclient.TestClient(create_app(Worker(lambda: reader))) as client:
         said = client.post("/v1/look", files={"image": png}, headers={"x-request-id": "mine"})
     assert said.status_code == 500 and said.headers["x-request-id"] == "mine"
     assert said.json()["error"]["message"].endswith("its log says more under mine")

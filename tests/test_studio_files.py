@@ -11,7 +11,7 @@ from homunculus.image import load
 from homunculus.studio.app import create_app
 from homunculus.studio.files import pages_of
 from homunculus.studio.uploads import Limits, RequestError
-from homunculus.studio.work import Work
+from homunculus.studio.work import Worker
 from studio import encoded, noise, sheets, small_reader
 
 testclient = pytest.importorskip("starlette.testclient")
@@ -33,7 +33,7 @@ def paged(name: str, count: int = 3) -> bytes:
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
     reader = small_reader(tmp_path_factory)
-    with testclient.TestClient(create_app(Work(lambda: reader))) as client:
+    with testclient.TestClient(create_app(Worker(lambda: reader))) as client:
         yield client
 
 

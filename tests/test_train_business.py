@@ -11,7 +11,7 @@ from homunculus.train.documents.business_datasheet import SPECS
 from homunculus.train.documents.business_form_terms import FORMS
 from homunculus.train.documents.business_terms import BILLING, PAYROLL, STATEMENT
 from homunculus.train.documents.page import Pen
-from homunculus.train.layouts import KINDS, WEIGHTS, Layout, lay_out
+from homunculus.train.layouts import KINDS, WEIGHTS, DrawnPage, lay_out
 from homunculus.train.text import Texts
 from test_train_layouts import TYPE, WORKED, check_boxes, check_text
 
@@ -21,13 +21,13 @@ SEEDS = 200
 TEXTS = Texts.builtin(0)
 
 
-def page(kind: str, height: int, width: int, seed: int) -> Layout:
+def page(kind: str, height: int, width: int, seed: int) -> DrawnPage:
     TEXTS.reseed(seed)
     return lay_out(kind, height, width, TEXTS, TYPE, random.Random(seed))
 
 
 @pytest.fixture(scope="module", params=OURS)
-def pages(request) -> list[Layout]:
+def pages(request) -> list[DrawnPage]:
     """200 pages of a kind, on all canvases in turn."""
     return [page(request.param, *CANVASES[seed % len(CANVASES)], seed) for seed in range(SEEDS)]
 

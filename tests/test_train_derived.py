@@ -5,18 +5,18 @@ import random
 import numpy as np
 
 from homunculus.train.derived import derived
-from homunculus.train.page_lines import Line
+from homunculus.train.page_lines import WordLine
 
 HIGH = 20
 
 
-def line(text: str, x: float, y: float) -> Line:
+def line(text: str, x: float, y: float) -> WordLine:
     words = text.split(" ")
     boxes, at = [], x
     for word in words:
         boxes.append((at, y, at + 10 * len(word), y + HIGH))
         at += 10 * (len(word) + 1)
-    return Line(words, np.array(boxes, np.float32))
+    return WordLine(words, np.array(boxes, np.float32))
 
 
 PAGE = [
@@ -69,7 +69,7 @@ def test_what_is_the_only_one_of_its_form_is_asked_for_by_it():
         line("Rosenau, 13 April 2026", 0, 60),
         line("Call 555 - 010 or (555) 010-4711", 0, 90),
     ]
-    page[0] = Line(page[0].words, page[0].boxes * np.array([1, 1, 1, 1.6], np.float32))
+    page[0] = WordLine(page[0].words, page[0].boxes * np.array([1, 1, 1, 1.6], np.float32))
     page += [line("paid 12 %", 0, 120), line("of 40 %", 0, 150), line("12", 300, 1000)]
     asked = {one.asked: (one.answer, one.box[0].tolist()) for one in derived(page) if one.asked}
     answers = {ways[0]: answer for ways, (answer, _) in asked.items()}

@@ -5,7 +5,7 @@ import pytest
 
 from homunculus.errors import InputError
 from homunculus.train.documents import wording
-from homunculus.train.layouts import KINDS, Layout, Type, lay_out, main, preview
+from homunculus.train.layouts import KINDS, DrawnPage, Type, lay_out, main, preview
 from homunculus.train.text import Texts
 
 CANVASES = [(1024, 768), (1408, 640), (1792, 1408), (768, 1024), (320, 320)]
@@ -28,7 +28,7 @@ def fonts() -> Type:
 TYPE = fonts()
 
 
-def page(kind: str | None, height: int, width: int, seed: int) -> Layout:
+def page(kind: str | None, height: int, width: int, seed: int) -> DrawnPage:
     return lay_out(kind, height, width, Texts.builtin(seed), TYPE, random.Random(seed))
 
 
@@ -40,7 +40,7 @@ def overlap(boxes: np.ndarray) -> np.ndarray:
     return np.triu(shared / np.minimum(area[:, None], area[None]), 1)
 
 
-def check_boxes(layout: Layout) -> None:
+def check_boxes(layout: DrawnPage) -> None:
     for boxes in (layout.word_boxes, layout.line_boxes):
         assert (boxes >= 0).all() and (boxes[:, 2] <= layout.width).all() and (boxes[:, 3] <= layout.height).all()
         assert (boxes[:, 2:] > boxes[:, :2]).all()
@@ -51,7 +51,7 @@ def check_boxes(layout: Layout) -> None:
     assert shared[worst] <= 0.3, [layout.lines[index] for index in worst]
 
 
-def check_text(layout: Layout) -> None:
+def check_text(layout: DrawnPage) -> None:
     code, font, x, y, size, ink, word = layout.glyphs.T
     assert len(layout.words) == len(layout.word_boxes) == len(layout.word_lines)
     joined: list[list[str]] = [[] for _ in layout.words]
@@ -68,7 +68,7 @@ def check_text(layout: Layout) -> None:
     assert (size >= 8).all() and (np.abs(ink) <= 1).all() and (ink != 0).all()
 
 
-def check_questions(layout: Layout) -> None:
+def check_questions(layout: DrawnPage) -> None:
     seen: dict[str, tuple[list[int], str]] = {}
     for question, words, sort, answer in layout.questions:
         assert question.isascii() and 0 < len(question) <= 120 and sort and answer

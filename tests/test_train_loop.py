@@ -20,7 +20,7 @@ from homunculus.reader import Encoder, Scout, load_encoder, load_scout
 from homunculus.reader.weights import save
 from homunculus.train.loop import Pages, Trainer
 from homunculus.train.plot import read_log
-from homunculus.train.recipe import Sources, read_plan
+from homunculus.train.recipe import DataSources, read_plan
 from homunculus.train.stream import Stream
 from homunculus.train.text import Texts
 from training import CPU, SMOKE, font
@@ -79,7 +79,7 @@ def test_a_killed_run_goes_on_where_it_was_saved(tmp_path):
     assert 0 < saved <= done[-1] and done == list(range(1, done[-1] + 1))
     steps = done[-1] + 5
     recipe = read_plan(plan, steps=steps).recipes["scout"]
-    trainer = Trainer("scout", recipe, Pages(Sources(), CPU), out / "scout")
+    trainer = Trainer("scout", recipe, Pages(DataSources(), CPU), out / "scout")
     assert trainer.step == saved
     trainer.run()
     rows = read_log(out / "scout" / "log.jsonl")
@@ -87,11 +87,13 @@ def test_a_killed_run_goes_on_where_it_was_saved(tmp_path):
     assert all(b["seconds"] >= a["seconds"] for a, b in zip(rows[len(done) :], rows[len(done) + 1 :], strict=False))
     assert torch.load(out / "scout" / "state.pt", weights_only=True)["step"] == steps
     with pytest.raises(InputError, match="another network size"):
-        Trainer("scout", replace(recipe, sizes={**recipe.sizes, "joining": 2}), Pages(Sources(), CPU), out / "scout")
+        Trainer(
+            "scout", replace(recipe, sizes={**recipe.sizes, "joining": 2}), Pages(DataSources(), CPU), out / "scout"
+        )
 
 
 def test_a_run_taken_up_again_has_all_that_it_had(tmp_path):
-    recipe, pages = read_plan(SMOKE, steps=5, log_every=1).recipes["scout"], Pages(Sources(), CPU)
+    recipe, pages = read_plan(SMOKE, steps=5, log_every=1).recipes["scout"], Pages(DataSources(), CPU)
     first = Trainer("scout", recipe, pages, tmp_path)
     for until in (0, 0, 0, 0):
         first.run(until)

@@ -29,7 +29,7 @@ from homunculus.train.ocr.store import LEVELS, PageStore, shares_of
 from homunculus.train.plot import read_log
 from homunculus.train.questions.feed import TextLessons, settings_of
 from homunculus.train.questions.pages import load_transcripts
-from homunculus.train.recipe import Canvas, Recipe, Sources, read_plan
+from homunculus.train.recipe import Canvas, DataSources, Recipe, read_plan
 from homunculus.train.scans import held_back
 from homunculus.train.tasks import feed_of
 from lined import TEXTS, letter, likeness, lines_in
@@ -393,7 +393,7 @@ def test_a_stage_that_was_stopped_has_all_that_it_had(stage, few_held, folder, l
 def test_lessons_without_real_pages_are_drawn(few_held, language):
     torch.manual_seed(0)
     recipe = Recipe(steps=1, batch=1, canvases=[Canvas(192, 256, 2)], real=0.9)
-    pages = feed.OcrPages(Sources(), CPU)
+    pages = feed.OcrPages(DataSources(), CPU)
     assert list(pages.held_lessons(FinderTask(finding.LineFinder(**FINDER)), recipe)) == []
     task = RecognizerTask(recognizing.Recognizer(**RECOGNIZER))
     lessons = pages.lessons(task, recipe, 0, feed.Share(), 0)
@@ -405,12 +405,12 @@ def test_lessons_without_real_pages_are_drawn(few_held, language):
 
 def test_settings_of_text_lessons_come_from_the_plan(folder, language, tmp_path):
     recipe = Recipe(steps=1, batch=2, max_text_tokens=[64], order="page-first", seed=4)
-    settings = settings_of(Sources(scans=[str(folder), "elsewhere/train"], transcripts="t"), recipe)
+    settings = settings_of(DataSources(scans=[str(folder), "elsewhere/train"], transcripts="t"), recipe)
     assert (settings.data, settings.sets) == (str(folder.parent.parent), ("docvqa",)) and settings.transcripts == "t"
     assert (settings.tokens_per_batch, settings.max_tokens, settings.order) == (2048, (64,), "page-first")
     with pytest.raises(InputError, match="must lie in one folder"):
-        settings_of(Sources(scans=[str(folder), str(tmp_path / "sroie" / "train")]), recipe)
-    lessons = TextLessons(Sources(language=str(language)), recipe, CPU)
+        settings_of(DataSources(scans=[str(folder), str(tmp_path / "sroie" / "train")]), recipe)
+    lessons = TextLessons(DataSources(language=str(language)), recipe, CPU)
     assert list(lessons.held_lessons(None, recipe)) == []
     (ids, _, answer), count = next(lessons.lessons(None, recipe, 0, feed.Share(), 0))
     assert len(ids) == len(answer) == count and ids.numel() <= 2048

@@ -12,7 +12,7 @@ import pytest
 from homunculus.reader.prompt import NOT_FOUND
 from homunculus.train.documents import reasoning, wording
 from homunculus.train.documents.asking import complete, distinct
-from homunculus.train.documents.page import Layout, Pen, Question, cleaned
+from homunculus.train.documents.page import DrawnPage, DrawnQuestion, Pen, cleaned
 from homunculus.train.layouts import KINDS
 from homunculus.train.text import Texts
 from test_train_layouts import CANVASES, TYPE, WORKED, page
@@ -25,7 +25,7 @@ SIGNS = {
     "url": r"www|http|web|\.(com|net|org|edu|gov|de|info|uk)",
 }
 TOPICS = {"fax number": "fax", "phone number": "phone", "e-mail address": "email", "website": "url"}
-Asked = tuple[Question, str, dict[str, str]]  # with the name of its templates and what they were filled with
+Asked = tuple[DrawnQuestion, str, dict[str, str]]  # with the name of its templates and what they were filled with
 
 
 class Sheet:
@@ -155,7 +155,7 @@ def test_an_answer_is_given_as_a_person_would():
 # -- answers that are worked out ---------------------------------------------------------------------------------
 
 
-def check_claims(sheet: Sheet, asked: Question, name: str, slots: dict[str, str]) -> bool:
+def check_claims(sheet: Sheet, asked: DrawnQuestion, name: str, slots: dict[str, str]) -> bool:
     """Yes or no, worked out anew. False if this question cannot be."""
     name = name.removesuffix("_bill").removesuffix("_dated")
     numbers = sheet.numbers(asked.words)
@@ -188,7 +188,7 @@ def check_claims(sheet: Sheet, asked: Question, name: str, slots: dict[str, str]
     return True
 
 
-def crossed(layout: Layout, words: list[int]) -> bool:
+def crossed(layout: DrawnPage, words: list[int]) -> bool:
     """Whether the box before an option is crossed, ticked or filled."""
     x0, y0, _, y1 = layout.word_boxes[words[0]]
     side = 0.7 * (y1 - y0) / 0.97
@@ -212,7 +212,7 @@ def column_of(slots: dict[str, str]) -> str:
     return re.sub(r"^ (in the column '|in |under )", "", slots.get("group", "")).removesuffix("'")
 
 
-def check_counts(sheet: Sheet, asked: Question, name: str, slots: dict[str, str]) -> bool:
+def check_counts(sheet: Sheet, asked: DrawnQuestion, name: str, slots: dict[str, str]) -> bool:
     """A count, worked out anew. False if this one cannot be."""
     layout, number, things = sheet.layout, int(asked.answer), slots.get("things", "")
     if asked.words and name not in ("times", "how_many_under"):
@@ -273,7 +273,7 @@ WORKED_OUT: dict[str, Callable[[list[float]], float]] = {
 }
 
 
-def check_comparison(sheet: Sheet, asked: Question, name: str, slots: dict[str, str]) -> bool:
+def check_comparison(sheet: Sheet, asked: DrawnQuestion, name: str, slots: dict[str, str]) -> bool:
     """A comparison, worked out anew. False if this one cannot be."""
     name = re.sub(r"_(chart|table|bill|dated)$", "", name)
     numbers, said = sheet.numbers(asked.words), sheet.layout.said(asked.words)
@@ -314,7 +314,7 @@ class Noted(Pen):
 
     def __init__(self) -> None:
         super().__init__(800, 800, Texts.builtin(0), TYPE, random.Random(1))
-        self.put: list[tuple[str, Question]] = []
+        self.put: list[tuple[str, DrawnQuestion]] = []
 
     def ask(self, sort: str, name: str, marks, /, **slots: str) -> None:
         super().ask(sort, name, marks, **slots)
@@ -434,7 +434,7 @@ def test_everything_can_be_put_in_many_ways():
 
 
 def test_a_question_with_two_answers_is_left_out():
-    make = partial(Question, words=[], sort="count")
+    make = partial(DrawnQuestion, words=[], sort="count")
     asked = [make("A?", answer="1"), make("a ?", answer="2"), make("A?", answer="1"), make("B?", answer="3")]
     assert [question.text for question in distinct(asked)] == ["B?"]
     assert len(distinct([make("A?", answer="1")] * 3)) == 1

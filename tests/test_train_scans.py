@@ -14,7 +14,7 @@ from homunculus.errors import InputError
 from homunculus.reader.letters import decode
 from homunculus.train.loop import Pages, Trainer
 from homunculus.train.plot import read_log
-from homunculus.train.recipe import Sources, read_plan
+from homunculus.train.recipe import DataSources, read_plan
 from homunculus.train.scans import HELD, Scans, held_back
 from training import CPU, SMOKE
 
@@ -184,7 +184,7 @@ def test_scans_are_learned_from_and_pages_held_back_are_looked_at(scanned, tmp_p
         real_late=1.0,
         held_every=2,
     ).recipes["scout"]
-    pages = Pages(Sources(scans=[str(scanned)]), CPU)
+    pages = Pages(DataSources(scans=[str(scanned)]), CPU)
     trainer = Trainer("scout", recipe, pages, tmp_path / "run")
     trainer.run()
     rows = read_log(tmp_path / "run" / "log.jsonl")

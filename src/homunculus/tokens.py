@@ -15,7 +15,7 @@ from homunculus.kernels.choice import capturing, kernels_for
 from homunculus.pyramid import double, gaussian, halve
 
 if TYPE_CHECKING:
-    from homunculus.kernels.gather import Layout
+    from homunculus.kernels.gather import PatchLayout
 
 UNKNOWN = 127.0  # grey of what a selection knows nothing about
 
@@ -59,7 +59,7 @@ def _deep_enough(levels: Sequence[Tensor], selection: Selection) -> Sequence[Ten
     return levels if missing < 1 else [*levels[:-1], *gaussian(levels[-1], missing + 1)]
 
 
-def by_kernel(levels: Sequence[Tensor], selection: Selection, layout: Layout | None = None) -> Tensor | None:
+def by_kernel(levels: Sequence[Tensor], selection: Selection, layout: PatchLayout | None = None) -> Tensor | None:
     """`patches` in one launch, of levels that lie as the kernels lay them; None of others. In a layout of one's own."""
     from homunculus.kernels import gather, mip
 

@@ -22,7 +22,7 @@ from homunculus.reader.replay import Replay
 from homunculus.reader.sight import Sight
 
 if TYPE_CHECKING:
-    from homunculus.kernels.gather import Layout
+    from homunculus.kernels.gather import PatchLayout
 
 
 class Towered(NamedTuple):
@@ -62,13 +62,13 @@ class Qwen(Gridded):
         return tokens.patches(levels, chosen) if ready is None else ready.view(*chosen.mask.shape, -1)
 
     @cached_property
-    def _layout(self) -> Layout:
+    def _layout(self) -> PatchLayout:
         """How the tower reads blocks."""
-        from homunculus.kernels.gather import Layout
+        from homunculus.kernels.gather import PatchLayout
 
         values = torch.arange(256, dtype=torch.uint8, device=self.model.device).expand(3, 1, 256)
         times = self.processor.image_processor.temporal_patch_size
-        return Layout.rounded(self.normalised(values)[:, 0], self.base.visual.dtype, self.merge, times)
+        return PatchLayout.rounded(self.normalised(values)[:, 0], self.base.visual.dtype, self.merge, times)
 
     @property
     def cell(self) -> int:

@@ -35,7 +35,7 @@ class Ask:
     region: str = ""
 
 
-class Said(NamedTuple):
+class Prediction(NamedTuple):
     """An answer: text, confidence, visual tokens, the share of the image they cover, the fixation in its pixels."""
 
     text: str
@@ -57,7 +57,7 @@ class Backend(Protocol):
         ...
 
 
-def row_of(ask: Ask, way: Way, said: Said, ms: float) -> Row:
+def row_of(ask: Ask, way: Way, said: Prediction, ms: float) -> Row:
     """A line of results.jsonl."""
     item = ask.item
     score = score_of(item.dataset)(said.text, item.answers)
@@ -169,14 +169,14 @@ def beside(place: Tensor, page: Page, degrees: float, qid: str) -> tuple[float, 
     return min(max(x, 0.0), float(tree.width)), min(max(y, 0.0), float(tree.height))
 
 
-def said_by(answer: Answer) -> Said:
+def said_by(answer: Answer) -> Prediction:
     """What is noted of an answer of the reader."""
     glance, place = answer.glance, None
     if len(glance.fixations):
         x, y = glance.fixations[0].tolist()
         place = [round(v, 1) for v in answer.read.page.box_as_given((x, y, x, y))[:2]]
     coverage = float(glance.selection.coverage()[0])
-    return Said(answer.text, answer.confidence, float(answer.visual_tokens), coverage, place)
+    return Prediction(answer.text, answer.confidence, float(answer.visual_tokens), coverage, place)
 
 
 class VLMBackend:
@@ -194,21 +194,23 @@ class VLMBackend:
         """Milliseconds a question, one after the other."""
         return sum(self._timed(ask, way, 1)[1] for ask in asks) / len(asks)
 
-    def _timed(self, ask: Ask, way: Way, max_new_tokens: int) -> tuple[Said, float]:
+    def _timed(self, ask: Ask, way: Way, max_new_tokens: int) -> tuple[Prediction, float]:
         begun = time.perf_counter()
         said = self._said(ask, way, max_new_tokens)
         return said, (time.perf_counter() - begun) * 1e3
 
-    def _said(self, ask: Ask, way: Way, max_new_tokens: int) -> Said:
+    def _said(self, ask: Ask, way: Way, max_new_tokens: int) -> Prediction:
         from homunculus.peers.vlms import ask as ask_peer
 
         if way.is_peer:
             asked = ask.item.image, ask.item.question
             reply, count = ask_peer(self.vlm, *asked, way.rule, way.budget, max_new_tokens)
-            return Said(reply.text, reply.probability, count, 1.0, None)
+            return Prediction(reply.text, reply.probability, count, 1.0, None)
         options = {key: value for key, value in way.options.items() if key != "off"}
         how = {"allocator": way.rule, "relevance": way.relevance, "budget": way.budget, "where": self.where}
         reply = self.vlm.ask(ask.item.image, [ask.item.question], most=max_new_tokens, **how, **options)[0]
         selection = reply.glance.selection if reply.glance else None
         count = float(selection.mask.sum()) if selection else float(way.budget)
-        return Said(reply.text, reply.probability, count, float(selection.coverage()[0]) if selection else 1.0, None)
+        return Prediction(
+            reply.text, reply.probability, count, float(selection.coverage()[0]) if selection else 1.0, None
+        )

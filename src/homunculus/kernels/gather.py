@@ -31,7 +31,7 @@ ODD, BYTES = tl.constexpr(3), tl.constexpr(4)  # starts of levels are told in fo
 TAPS = tl.constexpr(8)  # pixels of the finer level, each way, that one between levels weighs
 
 
-class Layout(NamedTuple):
+class PatchLayout(NamedTuple):
     """How pixels come out: as [B, K, 3, cell, cell], or with `merge` as towers of Qwen read them, in patches of blocks.
 
     Blocks give [B K merge merge, 3 times p p] with p = cell / merge, each patch `times` over. `colours` [3, 256] says
@@ -45,7 +45,7 @@ class Layout(NamedTuple):
     line: Tensor | None = None
 
     @classmethod
-    def rounded(cls, colours: Tensor, dtype: torch.dtype, merge: int = 0, times: int = 1) -> Layout:
+    def rounded(cls, colours: Tensor, dtype: torch.dtype, merge: int = 0, times: int = 1) -> PatchLayout:
         """Colours [3, 256] of whatever kind, with a line if it gives all of them, rounded to this type."""
         exact, values = colours.double(), torch.arange(256, device=colours.device).double()
         line = torch.cat(((exact[:, 255:] - exact[:, :1]) / 255, exact[:, :1]), 1).float()
@@ -62,7 +62,7 @@ class Layout(NamedTuple):
         merge: int = 0,
         times: int = 1,
         device: torch.device | str = "cuda",
-    ) -> Layout:
+    ) -> PatchLayout:
         """(value / 255 - mean) / deviation."""
         middle, spread = torch.tensor(mean)[:, None], torch.tensor(deviation)[:, None]
         colours = (torch.arange(256) / 255 - middle) / spread
@@ -271,14 +271,14 @@ class Cells(NamedTuple):
     sizes: Tensor
 
 
-def gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: Layout | None = None) -> Tensor:
+def gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: PatchLayout | None = None) -> Tensor:
     """Pixels of chosen cells from an image [B, 3, H, W] and the levels that `mip.build` made of it."""
     return _gather(levels, cells, cell, layout, known=False)
 
 
-def _gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: Layout | None, known: bool) -> Tensor:
+def _gather(levels: Sequence[Tensor], cells: Cells, cell: int, layout: PatchLayout | None, known: bool) -> Tensor:
     """`known` cells were there before the kernel that made the levels began."""
-    layout, image = layout or Layout(), levels[0].contiguous()
+    layout, image = layout or PatchLayout(), levels[0].contiguous()
     rest = mip.rest_of(levels)
     (batch, many), (height, width) = cells.mask.shape, image.shape[2:]
     merge, times = (layout.merge, layout.times) if layout.merge else (1, 1)
@@ -318,7 +318,7 @@ def _starts(height: int, width: int, count: int) -> tuple[int, ...]:
     return (ODD.value, *found)[:count]
 
 
-def touched(image: Tensor, count: int, cells: Cells, cell: int, layout: Layout | None = None) -> Tensor:
+def touched(image: Tensor, count: int, cells: Cells, cell: int, layout: PatchLayout | None = None) -> Tensor:
     """The same from the image [B, 3, H, W] alone: of its `count` levels only what these cells need is made."""
     image = image.contiguous()
     boxes, levels, mask, sizes = cells

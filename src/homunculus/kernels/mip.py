@@ -219,7 +219,7 @@ def _row(plane, h, row, up):  # type: ignore[no-untyped-def]
 # ---- where levels lie ---------------------------------------------------------------------------------------------
 
 
-class Place(NamedTuple):
+class LevelPlace(NamedTuple):
     """A level: its size, bytes from row to row, and where it begins among the levels of its image."""
 
     height: int
@@ -228,13 +228,13 @@ class Place(NamedTuple):
     start: int
 
 
-def places(height: int, width: int, planes: int, count: int) -> tuple[list[Place], int]:
+def places(height: int, width: int, planes: int, count: int) -> tuple[list[LevelPlace], int]:
     """Levels 1 and up, filled up to whole launches, and how many bytes an image has of all of them."""
     found, start = [], 0
     for _ in range(-(-count // DEEP.value) * DEEP.value):
         height, width = -(-height // 2), -(-width // 2)
         pitch = -(-width // 16) * 16
-        found.append(Place(height, width, pitch, start))
+        found.append(LevelPlace(height, width, pitch, start))
         start += planes * height * pitch
     return found, start
 
@@ -261,17 +261,17 @@ class Launch(NamedTuple):
     odd: bool
 
 
-def _strips(third: Place) -> int:
+def _strips(third: LevelPlace) -> int:
     """Side by side, of this level and the two before it."""
     return triton.cdiv(max(third.width - 2 * OUTER.value, 1), COLUMNS.value)
 
 
-def _tiles(third: Place, down: int, stack: int) -> int:
+def _tiles(third: LevelPlace, down: int, stack: int) -> int:
     """Programs that make a level of a plane and the two before it."""
     return _strips(third) * triton.cdiv(triton.cdiv(third.height, down), stack)
 
 
-def _down(thirds: Sequence[Place], planes: int, stack: int, device: torch.device) -> int:
+def _down(thirds: Sequence[LevelPlace], planes: int, stack: int, device: torch.device) -> int:
     """How many rows of these levels a piece has: so many that all run at once, unless there is far more to do."""
     several = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 0
     slots, tallest = WARPS * several or 8, max(third.height for third in thirds)
@@ -285,7 +285,7 @@ def _launches(images: int, planes: int, height: int, width: int, count: int, sta
     level, total = places(height, width, planes, count)
     found = []
     for first in range(0, len(level), DEEP.value):
-        source = level[first - 1] if first else Place(height, width, width, 0)
+        source = level[first - 1] if first else LevelPlace(height, width, width, 0)
         whole, third = total if first else planes * height * width, level[first + 2]
         down = _down([third] * images, planes, stack, device)
         programs = images * planes * _tiles(third, down, stack)
@@ -362,7 +362,7 @@ def build_each(images: Sequence[Tensor], counts: Sequence[int]) -> list[list[Ten
         down = _down([listed[first + 2] for listed, _ in level], planes, 1, device)
         for image, (listed, _), start in zip(images, level, starts, strict=False):
             height, width = image.shape[1:]
-            raw = Place(height, width, width, image.data_ptr() - begin - start)
+            raw = LevelPlace(height, width, width, image.data_ptr() - begin - start)
             source = listed[first - 1] if first else raw
             rows.append([*source[:3], source.start + start, listed[first].start + start, programs])
             programs += planes * _tiles(listed[first + 2], down, 1)
@@ -414,7 +414,7 @@ def _aligned(x: Tensor) -> Tensor:
     return x.clone() if x.data_ptr() % 16 else x
 
 
-def _view(out: Tensor, place: Place, outer: Sequence[int]) -> Tensor:
+def _view(out: Tensor, place: LevelPlace, outer: Sequence[int]) -> Tensor:
     """A level among those of its images, [..., h, w]."""
     height, width, pitch, start = place
     shape = [len(out), outer[-1] if outer else 1, height, width]

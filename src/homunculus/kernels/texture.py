@@ -149,7 +149,7 @@ def sample(
     sizes = None if sizes is None else sizes.long()
     mask = None if mask is None else mask.contiguous()
     out = torch.empty(mipmap.batch, count, 3, cell, cell, dtype=colours.dtype, device=mipmap.device)
-    request = _Request(
+    request = _SampleArgs(
         out.data_ptr(),
         None if mask is None else mask.data_ptr(),
         None if sizes is None else sizes.data_ptr(),
@@ -192,7 +192,7 @@ class _Numbers(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("kind", ctypes.c_int)]
 
 
-class _Request(ctypes.Structure):
+class _SampleArgs(ctypes.Structure):
     """What the sampling kernel is told; mirrors `Request` in the CUDA source."""
 
     _fields_ = [
@@ -244,12 +244,12 @@ def load(library: Path) -> ctypes.CDLL:
         "free": [pointer],
         "fill": [pointer, pointer, _Strides, pointer],
         "read": [pointer, number, pointer, pointer],
-        "sample": [pointer, ctypes.POINTER(_Request), pointer],
+        "sample": [pointer, ctypes.POINTER(_SampleArgs), pointer],
     }
     for name, types in arguments.items():
         function = getattr(loaded, f"texture_{name}")
         function.argtypes, function.restype = types, ctypes.c_char_p
-    if loaded.texture_request_size() != ctypes.sizeof(_Request):
+    if loaded.texture_request_size() != ctypes.sizeof(_SampleArgs):
         raise RuntimeError(f"{library.name} was built from another source; delete it")
     return loaded
 

@@ -35,7 +35,7 @@ SOFTER = 1.35  # logits are divided by this: the scout is surer than it should b
 
 
 @dataclass(frozen=True)
-class Page:
+class PageFeatures:
     """What the scout remembers of a batch of pages, for any number of questions: features [B, h, w, width].
 
     `maps` are the logits [h, w] of questions about its one page, as far as they were asked.
@@ -71,7 +71,7 @@ class Scout(nn.Module):
     ) -> None:
         super().__init__()
         self.head = width // heads
-        self.seen: WeakKeyDictionary[Scene, Page] = WeakKeyDictionary()  # forgotten with their scenes
+        self.seen: WeakKeyDictionary[Scene, PageFeatures] = WeakKeyDictionary()  # forgotten with their scenes
         self.eyesight = Eyesight(width)
         self.layers = nn.ModuleList(
             Block(width, heads) if i % 4 == 3 else LocalBlock(width) for i in range(depth)
@@ -150,19 +150,19 @@ class Scout(nn.Module):
     # -- what the library calls --------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def page(self, scene: Scene) -> Page:
+    def page(self, scene: Scene) -> PageFeatures:
         """Look at the pages of a scene once; `ask` then takes any number of questions."""
         if scene not in self.seen:
-            self.seen[scene] = Page(self._look(small_copy(scene.levels).to(self.usual.weight.device)))
+            self.seen[scene] = PageFeatures(self._look(small_copy(scene.levels).to(self.usual.weight.device)))
         return self.seen[scene]
 
     @torch.no_grad()
-    def ask(self, page: Page, scene: Scene, questions: list[str]) -> Tensor:
+    def ask(self, page: PageFeatures, scene: Scene, questions: list[str]) -> Tensor:
         """Relevance of every cell to each question: one page and Q questions, or one question a page. [Q, N]"""
         return over_tree(scene, self.found(page, questions) / SOFTER)
 
     @torch.no_grad()
-    def found(self, page: Page, questions: list[str]) -> Tensor:
+    def found(self, page: PageFeatures, questions: list[str]) -> Tensor:
         """Logit that the answer lies here, for one page and Q questions, or one question a page. [Q, h, w]"""
         if len(page.features) > 1:
             codes = encode(questions, QUESTION).to(page.features.device)

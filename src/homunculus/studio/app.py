@@ -24,7 +24,7 @@ from homunculus.errors import ImageError, InputError
 from homunculus.studio.routes import PAGE, open_to_all, v1
 from homunculus.studio.service import Service, Settings
 from homunculus.studio.uploads import RequestError, error_body, first_error
-from homunculus.studio.work import BusyError, UnreadyError, Work
+from homunculus.studio.work import BusyError, UnreadyError, Worker
 
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 408: {"Connection": "close"}}  # of a status
 log = logging.getLogger("homunculus.studio")
@@ -49,7 +49,7 @@ class Metrics:
             self.batch_size.observe(value)
 
 
-def create_app(work: Work, settings: Settings | None = None) -> FastAPI:
+def create_app(work: Worker, settings: Settings | None = None) -> FastAPI:
     """The service over a queue and its thread."""
     service, metrics = Service(work, settings or Settings()), Metrics()
     work.observe, work.limits = metrics.observe, service.limits

@@ -20,7 +20,7 @@ from homunculus.studio.chat import MODEL, Chat, chunks, completion
 from homunculus.studio.service import CurrentCall
 from homunculus.studio.store import webp
 from homunculus.studio.uploads import AskFields, LookFields, RequestError
-from homunculus.studio.work import Look, Work
+from homunculus.studio.work import Look, Worker
 
 PAGE = Path(__file__).parent / "page"
 Side = Annotated[int, Query(ge=16, le=4096)]
@@ -77,7 +77,7 @@ async def page() -> FileResponse:
 @open_to_all.get("/healthz")
 async def health(request: Request) -> JSONResponse:
     """The state of the service."""
-    work: Work = request.app.state.service.work
+    work: Worker = request.app.state.service.work
     with work.change:
         jobs = {"waiting": len(work.queue), "working": work.working}
     return JSONResponse({"state": work.state, **jobs, "failure": work.failure}, 503 if work.state == "failed" else 200)

@@ -17,7 +17,7 @@ from homunculus.studio.chat import Chat
 from homunculus.studio.files import check_page
 from homunculus.studio.store import Store, Upload
 from homunculus.studio.uploads import AskFields, Limits, LookFields, RequestError, body_of, media_of, validated
-from homunculus.studio.work import Job, Kind, ReaderRequest, Work
+from homunculus.studio.work import Job, Kind, ReaderRequest, Worker
 
 TIMEOUT = 120.0  # seconds that a request may take
 DECODERS = 4  # threads that open files and write pictures
@@ -36,7 +36,7 @@ class Settings:
 class Service:
     """What all requests share: the queue, the images that are kept, and threads for what takes long."""
 
-    def __init__(self, work: Work, settings: Settings) -> None:
+    def __init__(self, work: Worker, settings: Settings) -> None:
         self.work, self.settings, self.limits = work, settings, settings.limits
         self.store = Store(settings.limits)
         self.threads = ThreadPoolExecutor(DECODERS, "decode")

@@ -33,12 +33,12 @@ def serve(
         from homunculus.studio.app import create_app
         from homunculus.studio.service import Settings
         from homunculus.studio.uploads import Limits
-        from homunculus.studio.work import Work
+        from homunculus.studio.work import Worker
     except ImportError as error:
         raise InputError(f"the service needs {error.name}: pip install 'homunculus[serve]'") from error
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     settings = Settings(token, limits=Limits(upload=max_upload, pixels=max_pixels))
-    work = Work(lambda: load_reader(weights, language, device), max_queue, batch_size)
+    work = Worker(lambda: load_reader(weights, language, device), max_queue, batch_size)
     with listening(host, port) as listener:
         name = f"[{host}]" if ":" in host else host
         print(f"http://{name}:{listener.getsockname()[1]}  (Ctrl-C ends it)", flush=True)

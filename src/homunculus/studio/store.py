@@ -31,7 +31,7 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredImage:
     """An image that is kept, and the size of its first page."""
 
     upload: Upload
@@ -48,13 +48,13 @@ class Store:
 
     def __init__(self, limits: Limits, max_bytes: int = MAX_BYTES) -> None:
         self.limits, self.max_bytes = limits, max_bytes
-        self.kept: OrderedDict[str, Kept] = OrderedDict()
+        self.kept: OrderedDict[str, StoredImage] = OrderedDict()
         self.lock = threading.Lock()
 
-    def add(self, upload: Upload) -> Kept:
+    def add(self, upload: Upload) -> StoredImage:
         """Keep an image, if its first page can be decoded."""
         pixels = read(upload.content, 0, self.limits)
-        kept = Kept(upload, pixels.shape[2], pixels.shape[1])
+        kept = StoredImage(upload, pixels.shape[2], pixels.shape[1])
         with self.lock:
             self.kept[upload.image_id] = kept
             self.kept.move_to_end(upload.image_id)
@@ -62,7 +62,7 @@ class Store:
                 self.kept.popitem(last=False)
         return kept
 
-    def get(self, image_id: str) -> Kept:
+    def get(self, image_id: str) -> StoredImage:
         """An image by its id."""
         with self.lock:
             if image_id not in self.kept:

@@ -123,7 +123,7 @@ class _Looked:
         return replace(answer, page=self.job.request.page, seconds=self.seconds | answer.seconds)
 
 
-class Work:
+class Worker:
     """The queue and its thread.
 
     Args:

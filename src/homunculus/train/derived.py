@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homunculus.train.page_lines import Array, Line, Said
+from homunculus.train.page_lines import Array, DerivedQuestion, WordLine
 
 KEYS = (
     "What is the {}?",
@@ -77,14 +77,14 @@ class Derived(NamedTuple):
     box: Array
     asked: tuple[str, ...] = ()
 
-    def said(self, rng: random.Random) -> Said:
+    def said(self, rng: random.Random) -> DerivedQuestion:
         """As somebody may ask it."""
         how = rng.choice((str, str, str.lower, str.title))
         form = rng.choice(self.asked or (KEYS if len(self.names) == 1 else CELLS))
-        return Said(form.format(*map(how, self.names)), self.box, self.answer)
+        return DerivedQuestion(form.format(*map(how, self.names)), self.box, self.answer)
 
 
-def derived(lines: Sequence[Line]) -> list[Derived]:
+def derived(lines: Sequence[WordLine]) -> list[Derived]:
     """All such questions of a page whose names stand on it once."""
     lines = [line for line in lines if line.words]
     if not lines:
@@ -125,16 +125,16 @@ def _figures(text: str) -> bool:
     return sum(map(str.isdigit, text)) >= 0.4 * len(text.replace(" ", ""))
 
 
-def _split(line: Line) -> Derived | None:
+def _split(line: WordLine) -> Derived | None:
     """What follows the first colon in a line that has a name before it."""
     at = next((n for n, word in enumerate(line.words[:-1]) if word.endswith(":")), None)
     if at is None:
         return None
-    name, rest = _name(" ".join(line.words[: at + 1])), Line(line.words[at + 1 :], line.boxes[at + 1 :])
+    name, rest = _name(" ".join(line.words[: at + 1])), WordLine(line.words[at + 1 :], line.boxes[at + 1 :])
     return Derived((name,), rest.text, rest.box[None]) if name and len(rest.text) <= LONGEST else None
 
 
-def _of_a_form(lines: Sequence[Line]) -> list[Derived]:
+def _of_a_form(lines: Sequence[WordLine]) -> list[Derived]:
     """Dates, numbers, addresses and names that are the only ones of their form on the page."""
     found = []
     for form, asked in FORMS:
@@ -143,12 +143,12 @@ def _of_a_form(lines: Sequence[Line]) -> list[Derived]:
             line, hit = hits[0]
             first = line.text[: hit.start()].count(" ")
             last = first + hit.group().strip().count(" ") + 1
-            box = Line(line.words[first:last], line.boxes[first:last]).box
+            box = WordLine(line.words[first:last], line.boxes[first:last]).box
             found.append(Derived((), hit.group().strip(" ,"), box[None], asked))
     return found
 
 
-def _at_the_edge(lines: Sequence[Line], boxes: Array) -> list[Derived]:
+def _at_the_edge(lines: Sequence[WordLine], boxes: Array) -> list[Derived]:
     """The title, which is larger than all else in the upper part of the page, and the page's number."""
     found, top, bottom = [], boxes[:, 1].min(), boxes[:, 3].max()
     high, share = boxes[:, 3] - boxes[:, 1], (boxes[:, 1] - top) / max(1.0, bottom - top)

@@ -1,6 +1,6 @@
 """Synthetic pages, laid out: every kind of document by name, and a preview on the command line.
 
-A page is laid out in plain Python and numpy (a worker's job) and drawn elsewhere; see `Layout` for what it holds.
+A page is laid out in plain Python and numpy (a worker's job) and drawn elsewhere; see `DrawnPage` for what it holds.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from homunculus.train.documents import (
     table,
 )
 from homunculus.train.documents.asking import complete
-from homunculus.train.documents.page import Layout, Pen, Question, Type
+from homunculus.train.documents.page import DrawnPage, DrawnQuestion, Pen, Type
 
-__all__ = ["KINDS", "WEIGHTS", "Layout", "Pen", "Question", "Type", "lay_out", "preview"]
+__all__ = ["KINDS", "WEIGHTS", "DrawnPage", "DrawnQuestion", "Pen", "Type", "lay_out", "preview"]
 
 KINDS: dict[str, Callable[[Pen], None]] = {
     "letter": letter.letter,
@@ -66,7 +66,7 @@ WEIGHTS = {
 COLOURS = ((220, 30, 30), (20, 120, 220), (20, 150, 60))
 
 
-def lay_out(kind: str | None, height: int, width: int, texts: Any, type_: Type, rng: random.Random) -> Layout:
+def lay_out(kind: str | None, height: int, width: int, texts: Any, type_: Type, rng: random.Random) -> DrawnPage:
     """One page of a kind (None: drawn by weights) with its questions; the same random state gives the same page."""
     if kind is None:
         kind = rng.choices(tuple(KINDS), [WEIGHTS.get(name, 1) for name in KINDS])[0]
@@ -84,7 +84,7 @@ def _font(size: int) -> Any:
     return ImageFont.load_default(size)
 
 
-def preview(layout: Layout, answers: Sequence[Sequence[int]] = ()) -> Image.Image:
+def preview(layout: DrawnPage, answers: Sequence[Sequence[int]] = ()) -> Image.Image:
     """The page drawn plainly in one font, with frames around the words of some answers."""
     image = Image.new("RGB", (layout.width, layout.height), (250, 250, 248))
     draw = ImageDraw.Draw(image)

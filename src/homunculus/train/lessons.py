@@ -17,7 +17,7 @@ from homunculus.reader.prompt import MAX_ANSWER, Order
 from homunculus.train.atlas import Atlas
 from homunculus.train.layouts import Type
 from homunculus.train.questions.compose import MAX_TOKENS, MIX, Composer, Lesson
-from homunculus.train.questions.sources import Drawings, Sources
+from homunculus.train.questions.sources import Drawings, LessonSources
 from homunculus.train.text import Texts
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def held(settings: LessonSettings, tokenizer: Tokenizer, batches: int) -> list[B
 
 def compose(settings: LessonSettings, tokenizer: Tokenizer, held: bool = False) -> Composer:
     """The maker of lessons for some settings, from the pages to train on or from those held back."""
-    sources = Sources(settings.data, settings.sets, settings.transcripts, settings.transcribed, held)
+    sources = LessonSources(settings.data, settings.sets, settings.transcripts, settings.transcribed, held)
     atlas = Atlas.load(Path(settings.atlas)) if settings.atlas else Atlas.builtin()
     texts = Texts.load(Path(settings.texts)) if settings.texts else Texts.builtin()
     fonts = Type(atlas.advance.numpy(), list(atlas.traits), list(atlas.names))

@@ -32,7 +32,7 @@ from homunculus.train.draw import Glyphs
 from homunculus.train.optim import Muon, Update
 from homunculus.train.pages import Draft, Sheets, draw, to
 from homunculus.train.plot import plot
-from homunculus.train.recipe import Recipe, Sources
+from homunculus.train.recipe import DataSources, Recipe
 from homunculus.train.scans import Placed, Scans, photos
 from homunculus.train.stream import Stream
 from homunculus.train.tasks import MAIN, task_of
@@ -48,7 +48,7 @@ HELD_BATCHES = 6
 class Pages:
     """All that training pages are made of, on one device."""
 
-    def __init__(self, sources: Sources, device: torch.device) -> None:
+    def __init__(self, sources: DataSources, device: torch.device) -> None:
         self.atlas = Atlas.load(Path(sources.atlas)) if sources.atlas else Atlas.builtin()
         self.texts = Texts.load(Path(sources.texts), 0) if sources.texts else Texts.builtin(0)
         folders = [Path(folder) for folder in sources.scans]

@@ -9,7 +9,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
-class Line(NamedTuple):
+class WordLine(NamedTuple):
     """A line of text: its words and their boxes [n, 4]."""
 
     words: list[str]
@@ -26,7 +26,7 @@ class Line(NamedTuple):
         return np.concatenate((self.boxes[:, :2].min(0), self.boxes[:, 2:].max(0)))
 
 
-class Said(NamedTuple):
+class DerivedQuestion(NamedTuple):
     """Something to ask, where its answer stands [n, 4], and the answer."""
 
     text: str

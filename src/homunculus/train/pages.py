@@ -26,7 +26,7 @@ from homunculus.train import draw as drawing
 from homunculus.train import wear as worn
 from homunculus.train.asks import Asks, about_layout
 from homunculus.train.draw import Glyphs
-from homunculus.train.layouts import Layout
+from homunculus.train.layouts import DrawnPage
 
 SCENIC = {"sign", "label", "card", "collage"}  # kinds that may stand on a photograph
 T = TypeVar("T")
@@ -110,7 +110,7 @@ class Draft:
     @classmethod
     def of(
         cls,
-        layouts: Sequence[Layout],
+        layouts: Sequence[DrawnPage],
         advance: Array,
         rng: random.Random,
         asks: int = 8,
@@ -231,7 +231,7 @@ def _map_lines(matrix: Tensor, lines: Tensor, growth: Tensor) -> Tensor:
     return torch.cat((*ends, lines[..., 4:] * growth[:, None, None]), 2)
 
 
-def _lines_of(layouts: Sequence[Layout]) -> Tensor:
+def _lines_of(layouts: Sequence[DrawnPage]) -> Tensor:
     """All text lines of layouts: [B, M, 5]."""
     lines = torch.zeros(len(layouts), max(len(layout.lines) for layout in layouts), 5)
     for row, layout in zip(lines, layouts, strict=True):
@@ -276,7 +276,7 @@ def _as_fills(strokes: Array) -> tuple[Array, Array]:
     return boxes[straight], strokes[~straight]
 
 
-def _prepare(layout: Layout, advance: Array) -> Array:
+def _prepare(layout: DrawnPage, advance: Array) -> Array:
     """Code, centre and pixels per em of each glyph of a layout: float32 [G, 4]."""
     code, font, x, y, size = layout.glyphs[:, :5].T
     wide = advance[font.astype(int), code.astype(int) + 1] * size

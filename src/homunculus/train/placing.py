@@ -25,7 +25,7 @@ Gap = tuple[int, int]  # middle and height
 Band = tuple[int, int]  # first row and the one behind the last
 
 
-class Place:
+class PagePlacement:
     """Maps what stands on a page to a canvas.
 
     Args:

@@ -15,7 +15,7 @@ SECTIONS = (*EYE, *STAGES)
 
 
 @dataclass(frozen=True)
-class Sources:
+class DataSources:
     """Where pages come from; without an atlas and texts the built-in ones are used, without scans only drawn pages."""
 
     atlas: str = ""
@@ -71,14 +71,14 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """A whole file: sources, and a recipe for each network that is trained."""
 
-    sources: Sources
+    sources: DataSources
     recipes: dict[str, Recipe]
 
 
-def read_plan(path: Path, **changes: Any) -> Plan:
+def read_plan(path: Path, **changes: Any) -> TrainingPlan:
     """Read a plan; relative paths in it start where the command is given. `changes` go into every recipe."""
     try:
         with path.open("rb") as file:
@@ -91,7 +91,7 @@ def read_plan(path: Path, **changes: Any) -> Plan:
     if unknown:
         raise InputError(f"{path}: unknown section {sorted(unknown)[0]!r}; known: sources, {', '.join(SECTIONS)}")
     recipes = {name: _recipe(path, name, raw[name] | changes) for name in SECTIONS if name in raw}
-    return Plan(_made(Sources, path, "sources", raw.get("sources", {})), recipes)
+    return TrainingPlan(_made(DataSources, path, "sources", raw.get("sources", {})), recipes)
 
 
 def _recipe(path: Path, name: str, entries: dict[str, Any]) -> Recipe:

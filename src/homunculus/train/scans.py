@@ -23,9 +23,9 @@ from homunculus.reader.letters import encode, plain
 from homunculus.train import wear as worn
 from homunculus.train.asks import PARTS, Array, Asks, part_of
 from homunculus.train.derived import Derived, derived
-from homunculus.train.page_lines import Line, Said
+from homunculus.train.page_lines import DerivedQuestion, WordLine
 from homunculus.train.pages import Labels, Sheets, to_grid
-from homunculus.train.placing import PLACES, Band, Gap, Place, bands, gaps
+from homunculus.train.placing import PLACES, Band, Gap, PagePlacement, bands, gaps
 
 HELD = 12  # one page in so many is held back to see when to stop
 ASKED, OWN = 0.4, 0.35  # shares of questions that people asked, and that follow from the page's lines
@@ -43,8 +43,8 @@ class Scan:
     pixels: Array  # uint8 [C, h, w]
     letters: Array  # [n, 4] code, centre x, centre y, pixels per em; none where boxes hold whole lines
     searches: list[tuple[str, Array]]
-    questions: list[Said]
-    lines: list[Line]
+    questions: list[DerivedQuestion]
+    lines: list[WordLine]
     derived: list[Derived]
     gaps: list[Gap]
     dense: bool
@@ -118,7 +118,7 @@ class Scans:
         worn.some(images, 0.03, lambda x: 1 - x)
         return Sheets((images * 255).round().to(torch.uint8).expand(-1, 3, -1, -1), placed.labels)
 
-    def _place(self, page: Scan, H: int, W: int, crops: bool, rng: random.Random) -> Place:
+    def _place(self, page: Scan, H: int, W: int, crops: bool, rng: random.Random) -> PagePlacement:
         """How the page lies on the canvas."""
         h, w = page.pixels.shape[1:]
         zoom = rng.uniform(0.88, 1.08) * (1 if crops else min(1, H / h, W / w))
@@ -133,9 +133,9 @@ class Scans:
         middle = torch.tensor([w / 2, h / 2])
         offset = torch.tensor(shift) + torch.tensor([w * wide / 2, h * zoom / 2]) - linear @ middle
         order = bands(page.gaps if rng.random() < self.cut else [], h, rng)
-        return Place(torch.cat((linear, offset[:, None]), 1).numpy(), order)
+        return PagePlacement(torch.cat((linear, offset[:, None]), 1).numpy(), order)
 
-    def _found(self, page: Scan, place: Place, H: int, W: int, asks: int, rng: random.Random) -> Asks:
+    def _found(self, page: Scan, place: PagePlacement, H: int, W: int, asks: int, rng: random.Random) -> Asks:
         """Questions whose answers can be pointed at, and words to look for."""
         real, own = _on_canvas(self._asked(page, place), place, H, W), self._derived(page, place, H, W, asks, rng)
         picked = rng.sample(real, min(part_of(asks, ASKED, rng), len(real)))
@@ -143,28 +143,30 @@ class Scans:
         for word, boxes in rng.sample(page.searches, min(2 * asks, len(page.searches))):
             boxes = place.boxes(boxes)
             if len(picked) < asks and _inside(boxes, H, W).all():
-                picked.append(Said(rng.choice(SEARCHES).format(word), boxes, word))
+                picked.append(DerivedQuestion(rng.choice(SEARCHES).format(word), boxes, word))
         return Asks.of(picked, asks, [box for said in real for box in said.boxes], MOST)
 
-    def _asked(self, page: Scan, place: Place) -> list[Said]:
+    def _asked(self, page: Scan, place: PagePlacement) -> list[DerivedQuestion]:
         """The questions that people asked; without those for a place on the whole page where it was cut."""
         return [said for said in page.questions if not (place.cut and PLACES.search(said.text))]
 
-    def _derived(self, page: Scan, place: Place, H: int, W: int, most: int, rng: random.Random) -> list[Said]:
+    def _derived(
+        self, page: Scan, place: PagePlacement, H: int, W: int, most: int, rng: random.Random
+    ) -> list[DerivedQuestion]:
         """Some of the questions that the page's lines ask by themselves."""
         some = [one.said(rng) for one in rng.sample(page.derived, min(most, len(page.derived)))]
         return _on_canvas([said for said in some if not (place.cut and PLACES.search(said.text))], place, H, W)
 
 
-def _letters(b: int, page: Scan, place: Place) -> Array:
+def _letters(b: int, page: Scan, place: PagePlacement) -> Array:
     """The letters of page number b on its canvas: [n, 5]."""
     code, spots, em = page.letters[:, :1], place.points(page.letters[:, 1:3]), page.letters[:, 3:] * place.matrix[1, 1]
     return np.concatenate((np.full_like(code, b), code, spots, em), 1).astype(np.float32)
 
 
-def _on_canvas(questions: Sequence[Said], place: Place, H: int, W: int) -> list[Said]:
+def _on_canvas(questions: Sequence[DerivedQuestion], place: PagePlacement, H: int, W: int) -> list[DerivedQuestion]:
     """The questions whose answers stand on the canvas, and where."""
-    moved = [Said(said.text, place.boxes(said.boxes), said.answer) for said in questions if len(said.boxes)]
+    moved = [DerivedQuestion(said.text, place.boxes(said.boxes), said.answer) for said in questions if len(said.boxes)]
     return [said for said in moved if _inside(said.boxes, H, W).all()]
 
 
@@ -225,23 +227,26 @@ def _scan(folder: Path, name: str, words: dict[str, Any], questions: list[dict[s
     words_ = items if single else [word for t, b in items for word in _words_of(t, b)]
     boxes = [b for _, b in words_] + [line.box for line in lines]
     letters = [_letters_of(t, b) for t, b in items] if single else []
-    asked = [Said(plain(q["question"]), _answer(q), _as_written(q.get("answers") or [""], lines)) for q in questions]
+    asked = [
+        DerivedQuestion(plain(q["question"]), _answer(q), _as_written(q.get("answers") or [""], lines))
+        for q in questions
+    ]
     between = gaps(np.concatenate([np.reshape(boxes, (-1, 4)), *(said.boxes for said in asked)]), pixels.shape[1])
     known = np.concatenate([np.zeros((0, 4), np.float32), *letters])
     return Scan(name, pixels, known, _searches(items), asked, lines, derived(lines), between, single and bool(items))
 
 
-def _line(text: str, box: Array) -> Line:
+def _line(text: str, box: Array) -> WordLine:
     """A line of text in a box, with about where its words stand."""
     ends = box[0] + np.concatenate(([0], _widths(text).cumsum())) * (box[2] - box[0])
     words, boxes, at = text.split(" "), [], 0
     for word in words:
         boxes.append((ends[at], box[1], ends[min(at + len(word), len(ends) - 1)], box[3]))
         at += len(word) + 1
-    return Line(words, np.array(boxes, np.float32))
+    return WordLine(words, np.array(boxes, np.float32))
 
 
-def _rows_of(items: list[tuple[str, Array]]) -> list[Line]:
+def _rows_of(items: list[tuple[str, Array]]) -> list[WordLine]:
     """Words put together to lines: those that follow each other at one height."""
     lines: list[list[tuple[str, Array]]] = []
     for text, box in items:
@@ -252,7 +257,7 @@ def _rows_of(items: list[tuple[str, Array]]) -> list[Line]:
             lines[-1].append((text, box))
         else:
             lines.append([(text, box)])
-    return [Line([text for text, _ in line], np.stack([box for _, box in line])) for line in lines]
+    return [WordLine([text for text, _ in line], np.stack([box for _, box in line])) for line in lines]
 
 
 def _level(text: str, box: Array) -> bool:
@@ -272,7 +277,7 @@ def _answer(question: dict[str, Any]) -> Array:
     return found[:PARTS]
 
 
-def _as_written(answers: Sequence[Any], lines: Sequence[Line]) -> str:
+def _as_written(answers: Sequence[Any], lines: Sequence[WordLine]) -> str:
     """One of the answers to a question: as a line of the page has it, capitals and all, or else the first."""
     known = [plain(str(answer)) for answer in answers]
     for answer in known:

@@ -18,7 +18,7 @@ from homunculus.reader.weights import checked, load
 from homunculus.train.losses import EncoderTask, ScoutTask
 from homunculus.train.ocr.finding import FinderTask
 from homunculus.train.ocr.recognizing import RecognizerTask
-from homunculus.train.recipe import Recipe, Sources
+from homunculus.train.recipe import DataSources, Recipe
 from homunculus.train.work import Share, Task
 
 MAIN = {"encoder": "dense", "scout": "find", "finder": "dice", "recognizer": "ctc", "answer": "answer"}  # when to stop
@@ -40,7 +40,7 @@ class Feed(Protocol):
         ...
 
 
-def feed_of(name: str, sources: Sources, recipe: Recipe, device: torch.device) -> Feed:
+def feed_of(name: str, sources: DataSources, recipe: Recipe, device: torch.device) -> Feed:
     """The lessons of a section."""
     if name in ("finder", "recognizer"):
         from homunculus.train.ocr.feed import OcrPages

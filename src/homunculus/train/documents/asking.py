@@ -8,7 +8,7 @@ from itertools import zip_longest
 import numpy as np
 
 from homunculus.train.documents import wording
-from homunculus.train.documents.page import Layout, Pen, Question
+from homunculus.train.documents.page import DrawnPage, DrawnQuestion, Pen
 from homunculus.train.documents.presence import about_page
 from homunculus.train.documents.reasoning import NO, YES
 from homunculus.train.documents.worked import EXACT
@@ -20,7 +20,7 @@ ALL = 2 / 3
 PINNED = set(EXACT.values())
 
 
-def complete(layout: Layout, pen: Pen) -> None:
+def complete(layout: DrawnPage, pen: Pen) -> None:
     """Bring the questions of a page to a good number and mix, without doubles and contradictions, all answered."""
     rng, noun = pen.rng, pen.noun
     if not layout.lines:
@@ -36,10 +36,10 @@ def complete(layout: Layout, pen: Pen) -> None:
     plain = distinct(plain + _anywhere(layout, page, wanted, noun, rng))
     picked = plain + _worked([question for question in own if question.sort in WORKED], len(plain), rng)
     said = layout.said
-    layout.questions = [Question(text, words, sort, answer or said(words)) for text, words, sort, answer in picked]
+    layout.questions = [DrawnQuestion(text, words, sort, answer or said(words)) for text, words, sort, answer in picked]
 
 
-def _anywhere(layout: Layout, page: str, wanted: int, noun: str, rng: random.Random) -> list[Question]:
+def _anywhere(layout: DrawnPage, page: str, wanted: int, noun: str, rng: random.Random) -> list[DrawnQuestion]:
     """Up to so many questions that any page allows."""
     spans: list[int] = np.searchsorted(layout.word_lines, np.arange(len(layout.lines) + 1)).tolist()
     asked = corners(layout, spans, noun, rng)
@@ -52,7 +52,7 @@ def _anywhere(layout: Layout, page: str, wanted: int, noun: str, rng: random.Ran
     return asked[:wanted]
 
 
-def _worked(questions: list[Question], plain: int, rng: random.Random) -> list[Question]:
+def _worked(questions: list[DrawnQuestion], plain: int, rng: random.Random) -> list[DrawnQuestion]:
     """Those to be worked out that a page keeps beside so many plain ones; as many yes as no, as far as there are."""
     room = {sort: int(share * plain + rng.random()) for sort, share in WORKED.items()}
     sides = [[asked for asked in questions if asked.answer == side] for side in (YES, NO)]
@@ -67,9 +67,9 @@ def _worked(questions: list[Question], plain: int, rng: random.Random) -> list[Q
     return kept[: min(int(ALL * plain), MOST - plain)]
 
 
-def distinct(questions: list[Question]) -> list[Question]:
+def distinct(questions: list[DrawnQuestion]) -> list[DrawnQuestion]:
     """Each question once; none that is too long, and none that has two answers."""
-    seen: dict[str, Question] = {}
+    seen: dict[str, DrawnQuestion] = {}
     torn: set[str] = set()
     for asked in questions:
         low = asked.text.lower().strip(" ?")
@@ -79,7 +79,7 @@ def distinct(questions: list[Question]) -> list[Question]:
     return [asked for low, asked in seen.items() if low not in torn and len(asked.text) <= wording.LONGEST]
 
 
-def search(layout: Layout, page: str, spans: list[int], noun: str, rng: random.Random) -> Question | None:
+def search(layout: DrawnPage, page: str, spans: list[int], noun: str, rng: random.Random) -> DrawnQuestion | None:
     """Where is a text that stands on the page once: a few words, or a line."""
     line = rng.randrange(len(layout.lines))
     start, end = spans[line], spans[line + 1]
@@ -96,12 +96,12 @@ def search(layout: Layout, page: str, spans: list[int], noun: str, rng: random.R
     if len(core) < 3 or page.count(core) != 1:
         return None
     if name == "search" and first == start and end - start > 3 and rng.random() < 0.3:
-        return Question(wording.phrase("starts", rng, noun, text=text), list(range(start, end)), "spatial", "")
+        return DrawnQuestion(wording.phrase("starts", rng, noun, text=text), list(range(start, end)), "spatial", "")
     asked = wording.phrase(name, rng, noun, text=text, low=text.lower())
-    return Question(asked, list(range(first, last)), "search", "")
+    return DrawnQuestion(asked, list(range(first, last)), "search", "")
 
 
-def beside(layout: Layout, page: str, spans: list[int], noun: str, rng: random.Random) -> Question | None:
+def beside(layout: DrawnPage, page: str, spans: list[int], noun: str, rng: random.Random) -> DrawnQuestion | None:
     """Which word follows or precedes one that stands on the page once."""
     word = rng.randrange(len(layout.words))
     step = rng.choice((1, 1, -1))
@@ -111,10 +111,12 @@ def beside(layout: Layout, page: str, spans: list[int], noun: str, rng: random.R
     text = layout.words[word]
     if len(text) < 3 or page.count(text.lower()) != 1:
         return None
-    return Question(wording.phrase("right" if step > 0 else "before", rng, noun, text=text), [other], "spatial", "")
+    return DrawnQuestion(
+        wording.phrase("right" if step > 0 else "before", rng, noun, text=text), [other], "spatial", ""
+    )
 
 
-def stacked(layout: Layout, page: str, spans: list[int], noun: str, rng: random.Random) -> Question | None:
+def stacked(layout: DrawnPage, page: str, spans: list[int], noun: str, rng: random.Random) -> DrawnQuestion | None:
     """Which line is just below or above one that stands on the page once."""
     line = rng.randrange(len(layout.lines))
     text = layout.lines[line]
@@ -131,16 +133,16 @@ def stacked(layout: Layout, page: str, spans: list[int], noun: str, rng: random.
         return None
     found = int(order[0])
     words = list(range(spans[found], spans[found + 1]))
-    return Question(wording.phrase("below" if below else "above", rng, noun, text=text), words, "spatial", "")
+    return DrawnQuestion(wording.phrase("below" if below else "above", rng, noun, text=text), words, "spatial", "")
 
 
-def corners(layout: Layout, spans: list[int], noun: str, rng: random.Random) -> list[Question]:
+def corners(layout: DrawnPage, spans: list[int], noun: str, rng: random.Random) -> list[DrawnQuestion]:
     """What stands at the top, at the bottom, in the corners, and in the largest letters."""
-    boxes, asked = layout.line_boxes.tolist(), list[Question]()
+    boxes, asked = layout.line_boxes.tolist(), list[DrawnQuestion]()
 
     def put(name: str, line: int, **slots: str) -> None:
         words = list(range(spans[line], spans[line + 1]))
-        asked.append(Question(wording.phrase(name, rng, noun, **slots), words, "spatial", ""))
+        asked.append(DrawnQuestion(wording.phrase(name, rng, noun, **slots), words, "spatial", ""))
 
     if rng.random() < 0.4:
         middle = [y0 + y1 for _, y0, _, y1 in boxes]

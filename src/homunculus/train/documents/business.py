@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from homunculus.train.documents.business_items import Item, draw_items, item_table, sums
+from homunculus.train.documents.business_items import BillItem, draw_items, item_table, sums
 from homunculus.train.documents.business_parts import (
-    Look,
+    FieldStyle,
     Pair,
     Sheet,
     contact,
@@ -59,7 +59,7 @@ def billing(pen: Pen) -> None:
     rng = pen.rng
     pen.noun = rng.choice(("invoice", "invoice", "invoice", *PAPERS))
     sheet = Sheet(pen, BILLING)
-    look = Look.draw(pen)
+    look = FieldStyle.draw(pen)
     heading(sheet)
     details = meta(sheet)
     blocks: list[Callable[[float, float], None]] = [partial(party, sheet, BILL_TO, WHO_PAYS, WHERE_PAYS)]
@@ -162,7 +162,7 @@ def party(
         say(pen, "address", where, address)
 
 
-def closing(sheet: Sheet, items: list[Item], rate: float, look: Look) -> None:
+def closing(sheet: Sheet, items: list[BillItem], rate: float, look: FieldStyle) -> None:
     """Sums at the right, payment details at the left or below, remarks."""
     pen, rng = sheet.pen, sheet.pen.rng
     bank = [(name, sheet.values(BILLING[name].kind)) for name in
@@ -171,7 +171,7 @@ def closing(sheet: Sheet, items: list[Item], rate: float, look: Look) -> None:
                         ("bank", "iban"), ("seller_vat", "iban"), ("bank", "account_no", "seller_vat")))]  # fmt: skip
     priced = pen.noun != "delivery note"
     beside = priced and rng.random() < 0.5 and pen.width > 46 * pen.style.size
-    plain = Look(0.0, 0.0, 0.0, look.small, look.bold)
+    plain = FieldStyle(0.0, 0.0, 0.0, look.small, look.bold)
     if beside and pen.noun == "invoice":
         side_by_side(
             pen, (lambda x0, x1: listed_pairs(sheet, bank, x0, x1, plain), partial(sums, sheet, items, rate)), (1, 1.05)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homunculus.train.documents.business_parts import FULL, Look, Sheet, footer, lines, put, say
+from homunculus.train.documents.business_parts import FULL, FieldStyle, Sheet, footer, lines, put, say
 from homunculus.train.documents.business_terms import Term
 from homunculus.train.documents.page import NOTHING, Pen
 from homunculus.train.documents.parts import after_label
@@ -94,7 +94,7 @@ def datasheet(pen: Pen) -> None:
     terms = {f"{title}-{at}": term for title, rows in SPECS.items() for at, term in enumerate(rows)}
     sheet = Sheet(pen, terms)
     opening(sheet)
-    look, size, wide = Look.draw(pen), pen.style.size, pen.right - pen.left
+    look, size, wide = FieldStyle.draw(pen), pen.style.size, pen.right - pen.left
     half = (wide - 2 * size) / 2
     double = wide > 44 * size and rng.random() < 0.6
     columns = [(pen.left, pen.left + half), (pen.right - half, pen.right)] if double else [(pen.left, pen.right)]
@@ -129,7 +129,7 @@ def opening(sheet: Sheet) -> None:
     pen.skip(0.8)
 
 
-def section(sheet: Sheet, title: str, x0: float, x1: float, look: Look) -> None:
+def section(sheet: Sheet, title: str, x0: float, x1: float, look: FieldStyle) -> None:
     """The heading of a section, shaded or not."""
     pen, style = sheet.pen, sheet.pen.style
     if pen.y + 3 * style.size > pen.bottom:

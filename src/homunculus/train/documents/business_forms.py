@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from homunculus.train.documents.business_form_terms import CHOICES, FORMS, ISSUED
-from homunculus.train.documents.business_parts import FULL, Look, Pair, Sheet, box_row, footer, put, say
+from homunculus.train.documents.business_parts import FULL, FieldStyle, Pair, Sheet, box_row, footer, put, say
 from homunculus.train.documents.business_terms import Term
 from homunculus.train.documents.form import cross, cuts, marked
 from homunculus.train.documents.page import LEAST, NOTHING, Mark, Pen
@@ -36,7 +36,7 @@ def boxed_form(pen: Pen) -> None:
     terms = {f"{at}-{number}": term for at, (_, rows) in enumerate(sections) for number, term in enumerate(rows)}
     sheet = Sheet(pen, terms)
     pen.style.value = rng.choice((pen.style.value, pen.style.body, pen.type.family(rng, "mono", "sans")[0]))
-    look = Look.draw(pen)
+    look = FieldStyle.draw(pen)
     look = replace(look, frame=rng.choice((1.0, 1.0, 1.4, 2.0)), small=rng.choice((0.68, 0.75, 0.8, 0.85)),
                    rounds=rng.uniform(1.25, 2.3))  # fmt: skip
     blank = rng.choice((0.0, 0.0, 0.08, 0.2))
@@ -80,7 +80,7 @@ def top(sheet: Sheet, title: str, office: str) -> None:
     pen.skip(0.4)
 
 
-def section(sheet: Sheet, at: int, title: str, look: Look) -> None:
+def section(sheet: Sheet, at: int, title: str, look: FieldStyle) -> None:
     """The heading of a section on a bar or above a rule."""
     pen, rng, style = sheet.pen, sheet.pen.rng, sheet.pen.style
     text = rng.choice((f"{at + 1}. {title}", f"{LETTERS[at]}. {title}", title, f"Section {at + 1}: {title}"))
@@ -97,7 +97,7 @@ def section(sheet: Sheet, at: int, title: str, look: Look) -> None:
     pen.y += height + (0.0 if dark else 0.1 * style.size)
 
 
-def grid(sheet: Sheet, names: list[str], look: Look, blank: float, empty: list[str]) -> None:
+def grid(sheet: Sheet, names: list[str], look: FieldStyle, blank: float, empty: list[str]) -> None:
     """Rows of one to four boxes; some values are left empty."""
     pen, rng = sheet.pen, sheet.pen.rng
     most = max(1, min(4, int((pen.right - pen.left) / (11 * pen.style.size))))
@@ -118,7 +118,7 @@ def grid(sheet: Sheet, names: list[str], look: Look, blank: float, empty: list[s
         pen.y += 0.4 * pen.style.size if spaced else 0.0
 
 
-def choices(sheet: Sheet, subject: str, look: Look) -> None:
+def choices(sheet: Sheet, subject: str, look: FieldStyle) -> None:
     """A box with a label and options, one of which may be crossed; or two such boxes side by side."""
     pen, rng, style = sheet.pen, sheet.pen.rng, sheet.pen.style
     count = 2 if pen.width > 60 * style.size and rng.random() < 0.6 else 1

@@ -39,7 +39,7 @@ HEADS = {
 
 
 @dataclass
-class Item:
+class BillItem:
     """A line of a bill."""
 
     name: str
@@ -58,15 +58,15 @@ def percent(sheet: Sheet, rate: float) -> str:
     return f"{rate:g}%".replace(".", sheet.values.point)
 
 
-def draw_items(sheet: Sheet) -> list[Item]:
+def draw_items(sheet: Sheet) -> list[BillItem]:
     """What is billed, all by different names."""
     rng, texts = sheet.pen.rng, sheet.pen.texts
-    scale, items = 10 ** rng.uniform(0, 1.6), dict[str, Item]()
+    scale, items = 10 ** rng.uniform(0, 1.6), dict[str, BillItem]()
     for _ in range(rng.choice((1, 2, 3, 4, 5, 6, 8, 11, 16, 24))):
         name = texts("product") if rng.random() < 0.75 else f"{texts('product')} {texts('word')}"
         each = round(rng.choice((rng.uniform(0.5, 20), rng.uniform(5, 90), float(rng.randint(1, 60) * 5))) * scale, 2)
         detail = rng.choice(DETAILS).format(n=rng.randint(100, 99999)) if rng.random() < 0.3 else ""
-        items[name.lower()] = Item(name, rng.choice((1, 1, 2, 3, 5, 10, rng.randint(1, 120))), each, detail)
+        items[name.lower()] = BillItem(name, rng.choice((1, 1, 2, 3, 5, 10, rng.randint(1, 120))), each, detail)
     return list(items.values())
 
 
@@ -96,7 +96,7 @@ def item_columns(sheet: Sheet) -> list[Column]:
                    key == "name", ranks.get(key, 0)) for key in keys]  # fmt: skip
 
 
-def item_table(sheet: Sheet, items: list[Item], rate: float) -> list[Item]:
+def item_table(sheet: Sheet, items: list[BillItem], rate: float) -> list[BillItem]:
     """The items as far as they fit, with questions; those that were written."""
     pen, rng, values = sheet.pen, sheet.pen.rng, sheet.values
     signed, step = rng.random() < 0.15, rng.choice((1, 1, 1, 10))
@@ -117,7 +117,7 @@ def item_table(sheet: Sheet, items: list[Item], rate: float) -> list[Item]:
     return items[: len(done)]
 
 
-def item_questions(sheet: Sheet, table: Listing, items: list[Item], rows: list[dict[str, str]],
+def item_questions(sheet: Sheet, table: Listing, items: list[BillItem], rows: list[dict[str, str]],
                    done: list[dict[str, list[Mark]]]) -> None:  # fmt: skip
     """What can be asked about the lines of a bill."""
     pen, rng, nothing = sheet.pen, sheet.pen.rng, list[Mark]()
@@ -152,7 +152,7 @@ def item_questions(sheet: Sheet, table: Listing, items: list[Item], rows: list[d
     compared(sheet, items, done)
 
 
-def compared(sheet: Sheet, items: list[Item], done: list[dict[str, list[Mark]]]) -> None:
+def compared(sheet: Sheet, items: list[BillItem], done: list[dict[str, list[Mark]]]) -> None:
     """Counts and comparisons over the items."""
     pen = sheet.pen
     names = [marks["name"][0] if len(marks["name"]) == 1 else NOTHING for marks in done]
@@ -165,7 +165,7 @@ def compared(sheet: Sheet, items: list[Item], done: list[dict[str, list[Mark]]])
                             also=each, summed=True))  # fmt: skip
 
 
-def sums(sheet: Sheet, items: list[Item], rate: float, x0: float, x1: float) -> None:
+def sums(sheet: Sheet, items: list[BillItem], rate: float, x0: float, x1: float) -> None:
     """Subtotal, discount, freight, tax, total, what was paid and what is due."""
     pen, rng, values = sheet.pen, sheet.pen.rng, sheet.values
     net = round(sum(item.amount for item in items), 2)

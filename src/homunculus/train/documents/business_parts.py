@@ -9,7 +9,7 @@ from itertools import pairwise
 from homunculus.train.documents import wording
 from homunculus.train.documents.business_terms import Term
 from homunculus.train.documents.business_values import Values
-from homunculus.train.documents.page import LEAST, NOTHING, Mark, Pen, Question
+from homunculus.train.documents.page import LEAST, NOTHING, DrawnQuestion, Mark, Pen
 
 FULL = 2100  # glyphs after which no more rows are added
 # Terms that another one on the page may stand for: never asked for in vain.
@@ -93,7 +93,7 @@ class Sheet:
         else:
             words = [word for mark in one.marks for word in range(mark.first, mark.last)]
             for text in wording.key_phrases(one.label, rng, pen.noun):
-                pen.questions.append(Question(text, words, "key", ""))
+                pen.questions.append(DrawnQuestion(text, words, "key", ""))
 
 
 def say(pen: Pen, sort: str, templates: Sequence[str], marks: Mark | Sequence[Mark], /, **slots: str) -> None:
@@ -102,7 +102,7 @@ def say(pen: Pen, sort: str, templates: Sequence[str], marks: Mark | Sequence[Ma
     words = [word for mark in marks for word in range(mark.first, mark.last)]
     if words:
         text = wording.fill(pen.rng.choice(templates), pen.rng, pen.noun, **slots)
-        pen.questions.append(Question(text, words, sort, ""))
+        pen.questions.append(DrawnQuestion(text, words, sort, ""))
 
 
 def pieces(text: str) -> list[str]:
@@ -168,7 +168,7 @@ def side_by_side(pen: Pen, parts: Sequence[Callable[[float, float], None]], shar
 
 
 @dataclass
-class Look:
+class FieldStyle:
     """How labelled values are set, the same over a page."""
 
     frame: float = 1.0  # width of the frames; 0 for none
@@ -180,7 +180,7 @@ class Look:
     rounds: float = 1.5  # lines of room for a value
 
     @classmethod
-    def draw(cls, pen: Pen) -> Look:
+    def draw(cls, pen: Pen) -> FieldStyle:
         """A look by chance."""
         rng = pen.rng
         return cls(rng.choice((0.0, 1.0, 1.0, 1.0, 1.6)), rng.choice((0.0, 0.0, 0.06, 0.12, 0.2)),
@@ -188,7 +188,7 @@ class Look:
                    rng.random() < 0.15, rng.uniform(1.25, 1.9))  # fmt: skip
 
 
-def listed_pairs(sheet: Sheet, pairs: Sequence[Pair], x0: float, x1: float, look: Look) -> None:
+def listed_pairs(sheet: Sheet, pairs: Sequence[Pair], x0: float, x1: float, look: FieldStyle) -> None:
     """Pairs at the cursor, one a line: label left, value in a column or at the right end."""
     pen, style = sheet.pen, sheet.pen.style
     right = pen.rng.random() < 0.35
@@ -213,7 +213,7 @@ def listed_pairs(sheet: Sheet, pairs: Sequence[Pair], x0: float, x1: float, look
         pen.y += row
 
 
-def box_row(sheet: Sheet, pairs: Sequence[Pair], edges: Sequence[float], look: Look) -> None:
+def box_row(sheet: Sheet, pairs: Sequence[Pair], edges: Sequence[float], look: FieldStyle) -> None:
     """One row of boxes at the cursor: a small label at the top of each, its value below. An empty value is a blank."""
     pen, style = sheet.pen, sheet.pen.style
     small = max(LEAST, style.size * look.small)
@@ -270,7 +270,7 @@ def contact(sheet: Sheet, x0: float, x1: float) -> None:
                 pen.ask("key", kind, Mark("", mark.first + skip, mark.last))
 
 
-def strip(sheet: Sheet, pairs: list[Pair], look: Look) -> None:
+def strip(sheet: Sheet, pairs: list[Pair], look: FieldStyle) -> None:
     """Pairs in one or two rows of boxes, labels above values."""
     pen = sheet.pen
     room = max(1, int((pen.right - pen.left) / (9.5 * pen.style.size)))

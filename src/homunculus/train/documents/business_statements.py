@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from homunculus.train.documents.business_entries import EARNED, TAKEN, entries, pay_table
 from homunculus.train.documents.business_listing import Column, Listing
 from homunculus.train.documents.business_parts import (
-    Look,
+    FieldStyle,
     Pair,
     Sheet,
     contact,
@@ -63,7 +63,7 @@ def statement(pen: Pen) -> None:
     kind = rng.choice(("bank", "bank", "card", "utility", "phone", "payroll"))
     pen.noun = {"utility": "bill", "phone": "bill", "payroll": "payslip"}.get(kind, "statement")
     sheet = Sheet(pen, PAYROLL if kind == "payroll" else STATEMENT)
-    look = Look.draw(pen)
+    look = FieldStyle.draw(pen)
     issuer(sheet, kind)
     {"bank": bank, "card": card, "utility": power, "phone": phone, "payroll": payroll}[kind](sheet, look)
     sheet.ask()
@@ -113,7 +113,7 @@ def addressee(sheet: Sheet, x0: float, x1: float) -> None:
         say(pen, "address", HOME, home, name=marks[0].text)
 
 
-def account(sheet: Sheet, pairs: list[Pair], look: Look) -> None:
+def account(sheet: Sheet, pairs: list[Pair], look: FieldStyle) -> None:
     """The customer at one side, the data of the account at the other."""
     pen, rng = sheet.pen, sheet.pen.rng
     parts = [lambda x0, x1: addressee(sheet, x0, x1), lambda x0, x1: listed_pairs(sheet, pairs, x0, x1, look)]
@@ -126,7 +126,7 @@ def account(sheet: Sheet, pairs: list[Pair], look: Look) -> None:
     pen.skip(1)
 
 
-def summary(sheet: Sheet, pairs: list[Pair], look: Look) -> None:
+def summary(sheet: Sheet, pairs: list[Pair], look: FieldStyle) -> None:
     """The main amounts, in boxes or in a list, under a heading or not."""
     pen, rng, style = sheet.pen, sheet.pen.rng, sheet.pen.style
     if rng.random() < 0.4:
@@ -156,7 +156,7 @@ def some(sheet: Sheet, names: Sequence[str], least: int) -> list[Pair]:
             for name in names if name in kept]  # fmt: skip
 
 
-def bank(sheet: Sheet, look: Look) -> None:
+def bank(sheet: Sheet, look: FieldStyle) -> None:
     """Balances and entries of a bank account."""
     rng, values = sheet.pen.rng, sheet.values
     account(sheet, some(sheet, ("statement_date", "period", "statement_no", "account_no", "iban", "bic", "branch",
@@ -183,7 +183,7 @@ def bank(sheet: Sheet, look: Look) -> None:
         summary(sheet, pairs, look)
 
 
-def card(sheet: Sheet, look: Look) -> None:
+def card(sheet: Sheet, look: FieldStyle) -> None:
     """Amounts due and entries of a credit card."""
     rng, values = sheet.pen.rng, sheet.values
     account(
@@ -211,7 +211,7 @@ def card(sheet: Sheet, look: Look) -> None:
 BILLED = ("bill_no", "statement_date", "customer_no", "account_no", "period", "tariff", "due_date")
 
 
-def power(sheet: Sheet, look: Look) -> None:
+def power(sheet: Sheet, look: FieldStyle) -> None:
     """A bill for power or water: readings of the meter, charges, what is due."""
     rng, values = sheet.pen.rng, sheet.values
     account(sheet, some(sheet, (*BILLED, "meter", "supply"), 5), look)
@@ -223,13 +223,13 @@ def power(sheet: Sheet, look: Look) -> None:
     payable(sheet, charges(sheet, CHARGES), look)
 
 
-def phone(sheet: Sheet, look: Look) -> None:
+def phone(sheet: Sheet, look: FieldStyle) -> None:
     """A bill for phone lines."""
     account(sheet, some(sheet, (*BILLED, "phone_no"), 5), look)
     payable(sheet, charges(sheet, CALLS), look)
 
 
-def payable(sheet: Sheet, amounts: list[float], look: Look) -> None:
+def payable(sheet: Sheet, amounts: list[float], look: FieldStyle) -> None:
     """The last bill, what was paid, the new charges, and what is due."""
     rng, values = sheet.pen.rng, sheet.values
     pairs = [("charges", values.money(sum(amounts)))] if rng.random() < 0.5 else []
@@ -276,7 +276,7 @@ def charges(sheet: Sheet, names: Sequence[str]) -> list[float]:
     return amounts[: len(names_)]
 
 
-def payroll(sheet: Sheet, look: Look) -> None:
+def payroll(sheet: Sheet, look: FieldStyle) -> None:
     """Earnings, deductions and net pay of an employee."""
     pen, rng, values = sheet.pen, sheet.pen.rng, sheet.values
     data = some(
@@ -307,4 +307,4 @@ def payroll(sheet: Sheet, look: Look) -> None:
     pairs = [("gross", values.money(gross)), ("deducted", values.money(less)), ("net", values.money(gross - less))]
     summary(sheet, pairs, look)
     if rng.random() < 0.5:
-        listed_pairs(sheet, some(sheet, ("bank_account",), 1), pen.left, pen.right, Look())
+        listed_pairs(sheet, some(sheet, ("bank_account",), 1), pen.left, pen.right, FieldStyle())

@@ -89,7 +89,7 @@ NOTES = ("* Preliminary figures.", "1) Restated.", "Prices are subject to change
 
 
 @dataclass
-class Plan:
+class TableContent:
     """The content of a dense table: how its rows are called, its columns, and its cells."""
 
     thing: str
@@ -166,7 +166,7 @@ def word(pen: Pen, values: Values, kind: str) -> str:
     return values(chosen)
 
 
-def subject(pen: Pen, values: Values) -> Plan:
+def subject(pen: Pen, values: Values) -> TableContent:
     """Rows of one sort with columns of several sorts."""
     rng = pen.rng
     thing, named, text = rng.choice(SUBJECTS)
@@ -180,7 +180,7 @@ def subject(pen: Pen, values: Values) -> Plan:
         columns.append(Column(f"c{at}", head, rng.choice(("left", "center")) if left else "right", rank=len(columns)))
         makers[f"c{at}"] = cells(pen, values, kind, scale)
     summed = {f"c{at}" for at in picked if heads[at][1] in ("price", "whole", "days") and "price" not in heads[at][0]}
-    return filled(pen, Plan(thing, columns, [], {}, summed), makers, lambda: word(pen, values, named))
+    return filled(pen, TableContent(thing, columns, [], {}, summed), makers, lambda: word(pen, values, named))
 
 
 def split_heads(text: str) -> list[str]:
@@ -194,7 +194,7 @@ def split_heads(text: str) -> list[str]:
     return parts
 
 
-def periods(pen: Pen, values: Values) -> Plan:
+def periods(pen: Pen, values: Values) -> TableContent:
     """The same figures over months, quarters or years."""
     rng = pen.rng
     count_, year = rng.randint(4, 8), values.today.year
@@ -208,13 +208,13 @@ def periods(pen: Pen, values: Values) -> Plan:
     columns = [Column("row", rng.choice(("", "Item", "Account", "Position")), wraps=rng.random() < 0.4)]
     columns += [Column(f"c{at}", head, "right", rank=at + 1) for at, head in enumerate(heads)]
     maker = cells(pen, values, "price" if rng.random() < 0.8 else "whole", 10 ** rng.uniform(2, 5))
-    plan = Plan("account", columns, [], {}, {column.key for column in columns}, timed=True)
+    plan = TableContent("account", columns, [], {}, {column.key for column in columns}, timed=True)
     return filled(pen, plan, {f"c{at}": maker for at in range(count_)}, lambda: rng.choice(ACCOUNTS))
 
 
 def filled(
-    pen: Pen, plan: Plan, makers: dict[str, Callable[[], tuple[str, float | None]]], name: Callable[[], str]
-) -> Plan:
+    pen: Pen, plan: TableContent, makers: dict[str, Callable[[], tuple[str, float | None]]], name: Callable[[], str]
+) -> TableContent:
     """A plan with its rows."""
     rng, seen = pen.rng, set[str]()
     for _ in range(rng.randint(10, 60)):
@@ -232,7 +232,7 @@ def filled(
     return plan
 
 
-def draw(pen: Pen, plan: Plan, values: Values) -> None:
+def draw(pen: Pen, plan: TableContent, values: Values) -> None:
     """The table with its groups and totals, and the questions."""
     rng, style = pen.rng, pen.style
     grouped = rng.random() < 0.3 and len(plan.rows) > 8
@@ -259,7 +259,7 @@ def draw(pen: Pen, plan: Plan, values: Values) -> None:
         comparisons(pen, table, plan, values, written)
 
 
-def totals(pen: Pen, table: Listing, plan: Plan, values: Values, count_: int, font: int) -> None:
+def totals(pen: Pen, table: Listing, plan: TableContent, values: Values, count_: int, font: int) -> None:
     """A row of sums with its questions."""
     keys = {column.key for column in table.columns}
     sums = {
@@ -276,7 +276,9 @@ def totals(pen: Pen, table: Listing, plan: Plan, values: Values, count_: int, fo
             say(pen, "table", TOTAL, marks[key], column=head.text)
 
 
-def questions(pen: Pen, table: Listing, plan: Plan, written: list[dict[str, list[Mark]]], groups: list[Mark]) -> None:
+def questions(
+    pen: Pen, table: Listing, plan: TableContent, written: list[dict[str, list[Mark]]], groups: list[Mark]
+) -> None:
     """Questions by row and column, for the row that has a value, and for groups."""
     rng = pen.rng
     keys = [column.key for column in table.columns if column.key != "row" and table.heads.get(column.key)]
@@ -296,7 +298,9 @@ def questions(pen: Pen, table: Listing, plan: Plan, written: list[dict[str, list
         pen.strangers.append(("cell", other, {"row": other, "column": table.heads[rng.choice(keys)].text}))
 
 
-def comparisons(pen: Pen, table: Listing, plan: Plan, values: Values, written: list[dict[str, list[Mark]]]) -> None:
+def comparisons(
+    pen: Pen, table: Listing, plan: TableContent, values: Values, written: list[dict[str, list[Mark]]]
+) -> None:
     """The largest and smallest of a column, differences, counts."""
     rows = [marks["row"][0] if len(marks.get("row", [])) == 1 else NOTHING for marks in written]
     if not written or not all(rows):

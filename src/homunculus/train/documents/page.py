@@ -65,7 +65,7 @@ class Type:
         return width
 
 
-class Question(NamedTuple):
+class DrawnQuestion(NamedTuple):
     """What can be asked: where the answer stands, or what it is worked out from (if anywhere), and the answer.
 
     A pen leaves the answer empty where it is what the words say.
@@ -83,7 +83,7 @@ def cleaned(text: str) -> str:
 
 
 @dataclass
-class Layout:
+class DrawnPage:
     """A page as numbers: what is written where, what is drawn, and what can be asked about it."""
 
     kind: str
@@ -97,7 +97,7 @@ class Layout:
     line_boxes: Array  # [L, 4]
     fills: Array  # [M, 6] x0 y0 x1 y1 darkness tint
     strokes: Array  # [S, 6] x0 y0 x1 y1 width darkness
-    questions: list[Question]
+    questions: list[DrawnQuestion]
     facts: list[tuple[str, str]] = field(default_factory=list)
 
     def said(self, words: Iterable[int]) -> str:
@@ -186,7 +186,7 @@ class Pen:
         self.rows: list[tuple[float, float, float, int, float, float, float]] = []
         self.fills: list[tuple[float, float, float, float, float, float]] = []
         self.strokes: list[tuple[float, float, float, float, float, float]] = []
-        self.questions: list[Question] = []
+        self.questions: list[DrawnQuestion] = []
         self.facts: list[tuple[str, str]] = []
         self.fields: list[tuple[str, str, list[int]]] = []  # labels, their values, and the words of these
         self.strangers: list[tuple[str, str, dict[str, str]]] = []  # names to ask for in vain: template, name, slots
@@ -341,18 +341,18 @@ class Pen:
         words = _words(marks)
         if words:
             self.asked.add(name)
-            self.questions.append(Question(wording.phrase(name, self.rng, self.noun, **slots), words, sort, ""))
+            self.questions.append(DrawnQuestion(wording.phrase(name, self.rng, self.noun, **slots), words, sort, ""))
 
     def ask_exactly(self, sort: str, question: str, marks: Mark | Iterable[Mark]) -> None:
         """A question in these very words, now and then left out."""
         words = _words(marks)
         if words and self.rng.random() < 0.8:
-            self.questions.append(Question(question, words, sort, ""))
+            self.questions.append(DrawnQuestion(question, words, sort, ""))
 
     def reply(self, sort: str, name: str, answer: str, marks: Mark | Iterable[Mark] = (), /, **slots: str) -> None:
         """A question whose answer is worked out from the marks, or stands nowhere."""
         text = wording.phrase(name, self.rng, self.noun, **slots)
-        self.questions.append(Question(text, _words(marks), sort, answer))
+        self.questions.append(DrawnQuestion(text, _words(marks), sort, answer))
 
     def ask_key(self, key: str, marks: Mark | Iterable[Mark], times: int = 1, sort: str = "key") -> None:
         """Questions for what stands at a label; the label and its value become a fact."""
@@ -363,14 +363,14 @@ class Pen:
             self.facts.append(fact)
             self.fields.append((*fact, words))
             for question in wording.key_phrases(key, self.rng, self.noun, times):
-                self.questions.append(Question(question, words, sort, ""))
+                self.questions.append(DrawnQuestion(question, words, sort, ""))
 
     def note(self, key: str, mark: Mark) -> None:
         """Remember what a line says, for questions that need no label."""
         if mark:
             self.fields.append((key, mark.text, list(range(mark.first, mark.last))))
 
-    def finish(self, kind: str) -> Layout:
+    def finish(self, kind: str) -> DrawnPage:
         """The page as arrays."""
         lines = [mark.text for mark in self.marks]
         count = np.array([len(line) for line in lines], np.int64)
@@ -395,7 +395,7 @@ class Pen:
         top, low = (y - UP * size)[first], (y + DOWN * size)[first]
         boxes = np.stack([starts[first], top, ends[last], low], 1).astype(np.float32)
         frames = np.array([(m.x0, m.y0, m.x1, m.y1) for m in self.marks], np.float32).reshape(-1, 4)
-        return Layout(
+        return DrawnPage(
             kind,
             self.height,
             self.width,

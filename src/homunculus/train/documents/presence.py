@@ -6,7 +6,7 @@ import re
 
 from homunculus.reader.prompt import NOT_FOUND
 from homunculus.train.documents import wording
-from homunculus.train.documents.page import Layout, Pen, Question
+from homunculus.train.documents.page import DrawnPage, DrawnQuestion, Pen
 from homunculus.train.documents.reasoning import LONG, NO, YES
 from homunculus.train.text import kinds_for
 
@@ -51,7 +51,7 @@ FOREIGN = tuple(
 LABELLED = {"form", "fax", "memo", "invoice"}  # what has labels to ask for
 
 
-def about_page(layout: Layout, pen: Pen, text: str) -> list[Question]:
+def about_page(layout: DrawnPage, pen: Pen, text: str) -> list[DrawnQuestion]:
     """Questions of yes and no, in vain, and of how often, about a finished page whose text is given in lower case."""
     rng = pen.rng
     sorts = [asked.sort for asked in layout.questions]
@@ -82,7 +82,7 @@ def shown(name: str, pen: Pen, text: str) -> str:
     return "" if told or (name == "phone" and DIALLED.search(text)) else NO
 
 
-def topic(layout: Layout, pen: Pen, text: str) -> Question | None:
+def topic(layout: DrawnPage, pen: Pen, text: str) -> DrawnQuestion | None:
     """Whether there is a fax number and the like."""
     name = pen.rng.choice(tuple(TOPICS))
     answer = shown(name, pen, text)
@@ -90,10 +90,10 @@ def topic(layout: Layout, pen: Pen, text: str) -> Question | None:
         return None
     what = TOPICS[name][0]
     article = pen.rng.choice(("any", "an" if what[0] in "aeiou" else "a"))
-    return Question(wording.phrase("has", pen.rng, pen.noun, text=f"{article} {what}"), [], "yesno", answer)
+    return DrawnQuestion(wording.phrase("has", pen.rng, pen.noun, text=f"{article} {what}"), [], "yesno", answer)
 
 
-def absent(layout: Layout, pen: Pen, text: str) -> Question | None:
+def absent(layout: DrawnPage, pen: Pen, text: str) -> DrawnQuestion | None:
     """What is asked of other documents, but is not on this page."""
     rng, way = pen.rng, pen.rng.random()
     if way < 0.25:
@@ -112,17 +112,17 @@ def absent(layout: Layout, pen: Pen, text: str) -> Question | None:
     return _in_vain(wording.phrase("field", rng, pen.noun, key=label, low=label.lower()))
 
 
-def in_vain(layout: Layout, pen: Pen, text: str) -> Question | None:
+def in_vain(layout: DrawnPage, pen: Pen, text: str) -> DrawnQuestion | None:
     """A row, an item or a bar that is not there, asked for as those that are."""
     name, stranger, slots = pen.rng.choice(pen.strangers)
     return _in_vain(wording.phrase(name, pen.rng, pen.noun, **slots)) if unheard(stranger, text) else None
 
 
-def _in_vain(asked: str) -> Question:
-    return Question(asked, [], "absent", NOT_FOUND)
+def _in_vain(asked: str) -> DrawnQuestion:
+    return DrawnQuestion(asked, [], "absent", NOT_FOUND)
 
 
-def mentioned(layout: Layout, pen: Pen, text: str) -> Question | None:
+def mentioned(layout: DrawnPage, pen: Pen, text: str) -> DrawnQuestion | None:
     """Whether some words, of the page or drawn, stand on it."""
     rng, words = pen.rng, list[int]()
     if rng.random() < 0.5:
@@ -142,10 +142,10 @@ def mentioned(layout: Layout, pen: Pen, text: str) -> Question | None:
         if len(name) < 4 or not unheard(name, text):
             return None
     answer = YES if words else NO
-    return Question(wording.phrase("mentions", rng, pen.noun, text=name), words, "yesno", answer)
+    return DrawnQuestion(wording.phrase("mentions", rng, pen.noun, text=name), words, "yesno", answer)
 
 
-def said(layout: Layout, pen: Pen, text: str) -> Question | None:
+def said(layout: DrawnPage, pen: Pen, text: str) -> DrawnQuestion | None:
     """Whether a label has a value: its own, or another that would fit it."""
     rng = pen.rng
     key, value, words = rng.choice(pen.fields)
@@ -160,10 +160,10 @@ def said(layout: Layout, pen: Pen, text: str) -> Question | None:
         return None
     name = "is_value" if key.lower() in text else "is_named"
     asked = wording.phrase(name, rng, pen.noun, key=key, low=wording.spelled(key, rng), value=value)
-    return Question(asked, words, "yesno", YES if truth else NO)
+    return DrawnQuestion(asked, words, "yesno", YES if truth else NO)
 
 
-def labelled(layout: Layout, pen: Pen, text: str) -> Question | None:
+def labelled(layout: DrawnPage, pen: Pen, text: str) -> DrawnQuestion | None:
     """Whether there is a label."""
     rng = pen.rng
     key, truth = wording.bare(pen.texts("key")), False
@@ -172,10 +172,10 @@ def labelled(layout: Layout, pen: Pen, text: str) -> Question | None:
     if (not truth and not unheard(key, text)) or (truth and key.lower() not in text):
         return None
     asked = wording.phrase("has_field", rng, pen.noun, key=key, low=key.lower())
-    return Question(asked, [], "yesno", YES if truth else NO)
+    return DrawnQuestion(asked, [], "yesno", YES if truth else NO)
 
 
-def often(layout: Layout, pen: Pen, text: str) -> Question | None:
+def often(layout: DrawnPage, pen: Pen, text: str) -> DrawnQuestion | None:
     """How often a word stands on the page: of some words, the most frequent."""
     words = [word.strip(".,:;()'\"*").lower() for word in layout.words]
     picked = [words[int(pen.rng.random() * len(words))] for _ in range(8)]
@@ -186,4 +186,4 @@ def often(layout: Layout, pen: Pen, text: str) -> Question | None:
     best = max(picked, key=words.count)
     at = [index for index, word in enumerate(words) if word == best]
     asked = wording.phrase("times", pen.rng, pen.noun, text=best)
-    return Question(asked, at, "count", str(len(at)))
+    return DrawnQuestion(asked, at, "count", str(len(at)))

@@ -18,7 +18,7 @@ from homunculus.train.ocr.finding import FinderTask, PageLines
 from homunculus.train.ocr.recognizing import LineStore, RecognizerTask, pixels_of
 from homunculus.train.ocr.store import PageStore, from_boxes, shares_of
 from homunculus.train.pages import Draft, draw, to
-from homunculus.train.recipe import Recipe, Sources
+from homunculus.train.recipe import DataSources, Recipe
 from homunculus.train.stream import Stream
 from homunculus.train.text import Texts
 from homunculus.train.work import Share, Task
@@ -30,7 +30,7 @@ HELD_BATCHES = 12
 class OcrPages:
     """Pages with known text lines, on one device."""
 
-    def __init__(self, sources: Sources, device: torch.device) -> None:
+    def __init__(self, sources: DataSources, device: torch.device) -> None:
         self.device, folders = device, [Path(folder) for folder in sources.scans]
         self.atlas = Atlas.load(Path(sources.atlas)) if sources.atlas else Atlas.builtin()
         self.texts = Texts.load(Path(sources.texts), 0) if sources.texts else Texts.builtin(0)

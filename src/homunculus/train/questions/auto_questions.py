@@ -16,7 +16,7 @@ import numpy as np
 from homunculus.reader.lines import Line
 from homunculus.train.questions import templates
 from homunculus.train.questions.geometry import Array, Geometry
-from homunculus.train.questions.pages import Question
+from homunculus.train.questions.pages import TextQuestion
 
 MAX_NAME, MAX_VALUE = 40, 60  # characters
 BESIDE = 14.0  # line heights between a key and its value
@@ -28,7 +28,7 @@ _AMOUNT = re.compile(r"^[A-Z$]{0,4} ?\$?-?\d[\d,]*(?:\.\d\d?)?$")
 _NUMBER = re.compile(r"^[$(+-]?\s?[\d,.]*\d[\d,.]*\s?[%)a-z]{0,3}$")
 
 
-def auto_questions(lines: Sequence[Line], document: bool = True) -> tuple[Question, ...]:
+def auto_questions(lines: Sequence[Line], document: bool = True) -> tuple[TextQuestion, ...]:
     """All questions of a page that follow from its lines; `templates.phrase` words them.
 
     `document` is false for receipts and charts, which have no titles, page numbers and the like.
@@ -59,12 +59,12 @@ def _value(text: str) -> str:
     return text if text and len(text) <= MAX_VALUE and any(map(str.isalnum, text)) else ""
 
 
-def _question(kind: str, names: tuple[str, ...], value: str, *holders: int) -> Question:
+def _question(kind: str, names: tuple[str, ...], value: str, *holders: int) -> TextQuestion:
     """A question of a kind that `templates.phrase` words anew each time it is asked."""
-    return Question(templates.JOIN.join(names), value, (holders,), kind)
+    return TextQuestion(templates.JOIN.join(names), value, (holders,), kind)
 
 
-def _in_line(lines: Sequence[Line]) -> Iterator[Question]:
+def _in_line(lines: Sequence[Line]) -> Iterator[TextQuestion]:
     """Key: value, in one line."""
     for i, line in enumerate(lines):
         found = _KEY_VALUE.match(line.text)
@@ -75,7 +75,7 @@ def _in_line(lines: Sequence[Line]) -> Iterator[Question]:
             yield _question("key", (name,), value, i)
 
 
-def _beside(lines: Sequence[Line], names: Sequence[str], geometry: Geometry) -> Iterator[Question]:
+def _beside(lines: Sequence[Line], names: Sequence[str], geometry: Geometry) -> Iterator[TextQuestion]:
     """A name and, next in its row, the value."""
     for row in geometry.rows:
         for left, right in pairwise(row):
@@ -87,7 +87,7 @@ def _beside(lines: Sequence[Line], names: Sequence[str], geometry: Geometry) -> 
                 yield _question("key" if keyed else "row", (names[left],), value, right)
 
 
-def _below(lines: Sequence[Line], names: Sequence[str], geometry: Geometry) -> Iterator[Question]:
+def _below(lines: Sequence[Line], names: Sequence[str], geometry: Geometry) -> Iterator[TextQuestion]:
     """A name that ends with a colon and has nothing beside it, and the value under it."""
     last = {row[-1] for row in geometry.rows}
     for i, line in enumerate(lines):
@@ -101,7 +101,7 @@ def _below(lines: Sequence[Line], names: Sequence[str], geometry: Geometry) -> I
             yield _question("key", (names[i],), value, under)
 
 
-def _cells(lines: Sequence[Line], names: Sequence[str], geometry: Geometry, least: int) -> Iterator[Question]:
+def _cells(lines: Sequence[Line], names: Sequence[str], geometry: Geometry, least: int) -> Iterator[TextQuestion]:
     """Table cells by the first name of their row and the name, or year, above their column.
 
     A row with at least `least` names or years is a header.
@@ -122,41 +122,41 @@ def _cells(lines: Sequence[Line], names: Sequence[str], geometry: Geometry, leas
                     yield _question("cell", (names[row[0]], heads[head]), lines[cell].text, cell)
 
 
-def _by_pattern(lines: Sequence[Line]) -> Iterator[Question]:
+def _by_pattern(lines: Sequence[Line]) -> Iterator[TextQuestion]:
     """Dates, numbers and names that are the only ones of their form on the page."""
     for kind, pattern in templates.PATTERNS.items():
         hits = [(i, hit.group().strip(" ,.")) for i, line in enumerate(lines) for hit in pattern.finditer(line.text)]
         if len(hits) == 1:
-            yield Question(kind, hits[0][1], ((hits[0][0],),), kind)
+            yield TextQuestion(kind, hits[0][1], ((hits[0][0],),), kind)
 
 
-def _totals(lines: Sequence[Line], geometry: Geometry) -> Iterator[Question]:
+def _totals(lines: Sequence[Line], geometry: Geometry) -> Iterator[TextQuestion]:
     """The amount beside the only line that says total."""
     said = [i for i, line in enumerate(lines) if re.search(r"\b(?:grand )?total\b", line.text, re.I)]
     if len(said) == 1:
         row = next(row for row in geometry.rows if said[0] in row)
         right = [i for i in row if geometry.boxes[i, 0] > geometry.boxes[said[0], 0] and _AMOUNT.match(lines[i].text)]
         if len(right) == 1:
-            yield Question("total", lines[right[0]].text, ((right[0],),), "total")
+            yield TextQuestion("total", lines[right[0]].text, ((right[0],),), "total")
 
 
-def _title(lines: Sequence[Line], geometry: Geometry) -> Iterator[Question]:
+def _title(lines: Sequence[Line], geometry: Geometry) -> Iterator[TextQuestion]:
     """The line near the top that is higher than all others."""
     high: Array = geometry.heights
     upper = sorted(np.flatnonzero(geometry.share_y < 0.3).tolist(), key=lambda i: -high[i])
     if len(lines) < 5 or len(upper) < 2 or not _long_name(lines[upper[0]].text):
         return
     if high[upper[0]] > TITLE * max(high[upper[1]], float(np.median(high))):
-        yield Question("title", lines[upper[0]].text, ((upper[0],),), "title")
+        yield TextQuestion("title", lines[upper[0]].text, ((upper[0],),), "title")
 
 
-def _page_number(lines: Sequence[Line], geometry: Geometry) -> Iterator[Question]:
+def _page_number(lines: Sequence[Line], geometry: Geometry) -> Iterator[TextQuestion]:
     """The only short number at the top or bottom of the page."""
     found = [i for i, line in enumerate(lines) if re.fullmatch(r"(?:page |- ?)?\d{1,3}(?: ?-)?", line.text, re.I)]
     found = [i for i in found if not 0.05 <= geometry.share_y[i] <= 0.93]
     if len(found) == 1:
         number = re.sub(r"\D", "", lines[found[0]].text)
-        yield Question("page_number", number, ((found[0],),), "page_number")
+        yield TextQuestion("page_number", number, ((found[0],),), "page_number")
 
 
 def _long_name(text: str) -> bool:

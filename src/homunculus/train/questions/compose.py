@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from homunculus.reader.prompt import Order, answer_ids, encode_page, frame_page
 from homunculus.train.questions import augment, templates
 from homunculus.train.questions.sample import UNANSWERABLE, Sample
-from homunculus.train.questions.sources import AUTO, DRAWN, Drawings, Sources
+from homunculus.train.questions.sources import AUTO, DRAWN, Drawings, LessonSources
 from homunculus.train.questions.visibility import look, overlap
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Lesson:
 class Composer:
     """Draws samples by a mix of sources and makes lessons of them."""
 
-    sources: Sources
+    sources: LessonSources
     drawings: Drawings
     tokenizer: Tokenizer
     mix: Mapping[str, float] = field(default_factory=lambda: dict(MIX))

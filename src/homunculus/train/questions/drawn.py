@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 
 from homunculus.reader.lines import Line
-from homunculus.train.layouts import Layout, Type, lay_out
-from homunculus.train.layouts import Question as DrawnQuestion
-from homunculus.train.questions.pages import Page, Question
+from homunculus.train.layouts import DrawnPage, DrawnQuestion, Type, lay_out
+from homunculus.train.questions.pages import TextPage, TextQuestion
 from homunculus.train.questions.sample import UNANSWERABLE, WORKED
 from homunculus.train.text import Texts
 
@@ -18,16 +17,16 @@ CHARTS = frozenset({"bars", "line_chart", "pie_chart"})
 _VISUAL = re.compile(r"\b(?:largest|biggest|greatest)\b.*\b(?:letters|font|type|text|print)\b|\bstamp|\bframe\b", re.I)
 
 
-def draw_page(texts: Texts, fonts: Type, rng: random.Random) -> Page:
+def draw_page(texts: Texts, fonts: Type, rng: random.Random) -> TextPage:
     """A document of a random kind and size with those of its questions that its text answers."""
     texts.reseed(rng.getrandbits(48))
     layout = lay_out(None, rng.randint(*SIDES), rng.randint(*SIDES), texts, fonts, rng)
     boxes = layout.line_boxes.tolist()
     lines = tuple(Line(text, tuple(box)) for text, box in zip(layout.lines, boxes, strict=True))
-    return Page(f"drawn/{layout.kind}", (lines,), tuple(_readable(layout)))
+    return TextPage(f"drawn/{layout.kind}", (lines,), tuple(_readable(layout)))
 
 
-def _readable(layout: Layout) -> Iterator[Question]:
+def _readable(layout: DrawnPage) -> Iterator[TextQuestion]:
     """The questions that can be answered without seeing the page."""
     stated = {id(asked): asked.answer == layout.said(asked.words) for asked in layout.questions}
     unlabelled = layout.kind in CHARTS and any(
@@ -39,12 +38,12 @@ def _readable(layout: Layout) -> Iterator[Question]:
         if asked.sort == "search" or _VISUAL.search(asked.text) or (unlabelled and worked):
             continue
         if asked.sort == "absent":
-            yield Question(asked.text, asked.answer, ((),), UNANSWERABLE)
+            yield TextQuestion(asked.text, asked.answer, ((),), UNANSWERABLE)
         elif worked or stated[id(asked)]:
-            yield Question(asked.text, asked.answer, (_holders(layout, asked),), asked.sort if worked else "drawn")
+            yield TextQuestion(asked.text, asked.answer, (_holders(layout, asked),), asked.sort if worked else "drawn")
 
 
-def _holders(layout: Layout, asked: DrawnQuestion) -> tuple[int, ...]:
+def _holders(layout: DrawnPage, asked: DrawnQuestion) -> tuple[int, ...]:
     if asked.sort in ("count", "yesno"):
         return ()
     return tuple(sorted({int(layout.word_lines[word]) for word in asked.words}))

@@ -16,7 +16,7 @@ from homunculus.reader.prompt import Order
 from homunculus.reader.weights import usual_dtype
 from homunculus.train.lessons import SETS, Lessons, LessonSettings, held
 from homunculus.train.questions.compose import MAX_TOKENS, MIX
-from homunculus.train.recipe import Recipe, Sources
+from homunculus.train.recipe import DataSources, Recipe
 
 if TYPE_CHECKING:
     from homunculus.train.work import Share, Task
@@ -28,7 +28,7 @@ PER_BATCH = 1024  # tokens of text that count as one of `Recipe.batch`
 class TextLessons:
     """Prompts and answers in token ids, on one device, and the language model that they are for."""
 
-    def __init__(self, sources: Sources, recipe: Recipe, device: torch.device) -> None:
+    def __init__(self, sources: DataSources, recipe: Recipe, device: torch.device) -> None:
         self.device = device
         self.language = load_language(sources.language or None, device, usual_dtype(device))
         self.settings = settings_of(sources, recipe)
@@ -48,7 +48,7 @@ class TextLessons:
             yield [part.to(self.device) for part in batch]
 
 
-def settings_of(sources: Sources, recipe: Recipe) -> LessonSettings:
+def settings_of(sources: DataSources, recipe: Recipe) -> LessonSettings:
     """What lessons are made of, by a plan."""
     folders = [Path(folder) for folder in sources.scans if Path(folder).parent.name in SETS]
     roots = {folder.parent.parent for folder in folders}

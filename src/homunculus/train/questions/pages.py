@@ -26,7 +26,7 @@ Lines = tuple[Line, ...]
 
 
 @dataclass(frozen=True)
-class Question:
+class TextQuestion:
     """A question, its answer, and the indices of the lines that hold the answer, per version of the page.
 
     `holders[0]` belongs to the page's own lines, `holders[1:]` to its transcripts; empty where the place is unknown.
@@ -39,15 +39,15 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Page:
+class TextPage:
     """One page: versions[0] are its true lines, the others are what a recogniser read."""
 
     name: str  # set/split/images/file
     versions: tuple[Lines, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[TextQuestion, ...]
 
 
-def load_set(root: Path, name: str, transcripts: dict[str, list[Lines]], held: bool = False) -> list[Page]:
+def load_set(root: Path, name: str, transcripts: dict[str, list[Lines]], held: bool = False) -> list[TextPage]:
     """The pages of a set's train split that may be trained on, or those that are held back for validation."""
     folder = root / name / "train"
     words = {row["image"]: row for row in _read_jsonl(folder / "words.jsonl")}
@@ -62,7 +62,7 @@ def load_set(root: Path, name: str, transcripts: dict[str, list[Lines]], held: b
         versions = (true_lines(row["words"]), *transcripts.get(key, ()))
         if versions[0]:
             questions = [read_question(one, versions) for one in asked.get(image, ())]
-            pages.append(Page(key, versions, tuple(one for one in questions if one is not None)))
+            pages.append(TextPage(key, versions, tuple(one for one in questions if one is not None)))
     return pages
 
 
@@ -92,20 +92,20 @@ def _line(row: dict[str, Any], confidence: float) -> Line:
     return Line(plain(row["text"]), (x0, y0, x1, y1), float(confidence))
 
 
-def read_question(row: dict[str, Any], versions: Sequence[Lines]) -> Question | None:
+def read_question(row: dict[str, Any], versions: Sequence[Lines]) -> TextQuestion | None:
     """A question of a data folder with the answer that the page has, as the page writes it; None without an answer."""
     answers = [text for answer in row.get("answers") or () if (text := plain(str(answer)))]
     if not row["question"] or not answers:
         return None
     if answers[0].lower() in YES_NO:
-        return Question(plain(row["question"]), answers[0].capitalize(), ((),) * len(versions), "yesno")
+        return TextQuestion(plain(row["question"]), answers[0].capitalize(), ((),) * len(versions), "yesno")
     boxes = _answer_boxes(row)
     answer = next((a for a in answers if _written(a, versions[0])), None)
     if answer is None:
         answer = next((a for a in answers if locate(a, boxes, versions[0])), answers[0])
     answer = _written(answer, versions[0]) or answer
     holders = tuple(locate(answer, boxes, lines) for lines in versions)
-    return Question(plain(row["question"]), answer, holders)
+    return TextQuestion(plain(row["question"]), answer, holders)
 
 
 def _answer_boxes(row: dict[str, Any]) -> list[Box]:

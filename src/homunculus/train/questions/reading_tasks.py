@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from homunculus.reader.lines import Line
 from homunculus.train.questions.geometry import Geometry
-from homunculus.train.questions.pages import Question
+from homunculus.train.questions.pages import TextQuestion
 
 MAX_ANSWER = 60  # characters
 MAX_NAMED = 40  # characters of a line that a question names
@@ -28,7 +28,7 @@ BELOW = ('What stands below "{}"?', 'Read the line under "{}".', 'What is writte
 ABOVE = ('What stands above "{}"?', 'Read the line over "{}".', 'What is written above "{}"?')
 
 
-def reading_task(lines: Sequence[Line], rng: random.Random) -> Question | None:
+def reading_task(lines: Sequence[Line], rng: random.Random) -> TextQuestion | None:
     """A reading task about one line of the page; None if the line drawn does not allow one."""
     at = rng.randrange(len(lines))
     page = "\n".join(line.text for line in lines).lower()
@@ -37,40 +37,40 @@ def reading_task(lines: Sequence[Line], rng: random.Random) -> Question | None:
     return found if found is not None and 0 < len(found.answer) <= MAX_ANSWER else None
 
 
-def _starts(lines: Sequence[Line], at: int, page: str, rng: random.Random) -> Question | None:
+def _starts(lines: Sequence[Line], at: int, page: str, rng: random.Random) -> TextQuestion | None:
     words = lines[at].text.split()
     begin = " ".join(words[:2])
     if len(words) < 3 or page.count(begin.lower()) > 1:
         return None
-    return Question(rng.choice(STARTS).format(begin), lines[at].text, ((at,),), "reading")
+    return TextQuestion(rng.choice(STARTS).format(begin), lines[at].text, ((at,),), "reading")
 
 
-def _contains(lines: Sequence[Line], at: int, page: str, rng: random.Random) -> Question | None:
+def _contains(lines: Sequence[Line], at: int, page: str, rng: random.Random) -> TextQuestion | None:
     words = lines[at].text.split()
     unique = [word for word in words if len(word) > 3 and page.count(word.lower()) == 1]
     if len(words) < 2 or not unique:
         return None
-    return Question(rng.choice(CONTAINS).format(rng.choice(unique)), lines[at].text, ((at,),), "reading")
+    return TextQuestion(rng.choice(CONTAINS).format(rng.choice(unique)), lines[at].text, ((at,),), "reading")
 
 
-def _follows(lines: Sequence[Line], at: int, page: str, rng: random.Random) -> Question | None:
+def _follows(lines: Sequence[Line], at: int, page: str, rng: random.Random) -> TextQuestion | None:
     words = lines[at].text.split()
     unique = [i for i, word in enumerate(words[:-1]) if len(word) > 1 and page.count(word.lower()) == 1]
     if not unique:
         return None
     i = rng.choice(unique)
-    return Question(rng.choice(FOLLOWS).format(words[i]), words[i + 1], ((at,),), "reading")
+    return TextQuestion(rng.choice(FOLLOWS).format(words[i]), words[i + 1], ((at,),), "reading")
 
 
-def _rest(lines: Sequence[Line], at: int, page: str, rng: random.Random) -> Question | None:
+def _rest(lines: Sequence[Line], at: int, page: str, rng: random.Random) -> TextQuestion | None:
     words = lines[at].text.split()
     if len(words) < 4 or page.count(" ".join(words[:2]).lower()) > 1:
         return None
     cut = rng.randint(2, len(words) - 1)
-    return Question(rng.choice(REST).format(" ".join(words[:cut])), " ".join(words[cut:]), ((at,),), "reading")
+    return TextQuestion(rng.choice(REST).format(" ".join(words[:cut])), " ".join(words[cut:]), ((at,),), "reading")
 
 
-def _neighbour(lines: Sequence[Line], at: int, page: str, rng: random.Random) -> Question | None:
+def _neighbour(lines: Sequence[Line], at: int, page: str, rng: random.Random) -> TextQuestion | None:
     text = lines[at].text
     if len(text) < 3 or len(text) > MAX_NAMED or page.count(text.lower()) > 1:
         return None
@@ -79,4 +79,4 @@ def _neighbour(lines: Sequence[Line], at: int, page: str, rng: random.Random) ->
     if other is None or abs(lines[other].box[1] - lines[at].box[1]) > 3.5 * geometry.heights[at]:
         return None
     asked = rng.choice(BELOW if under else ABOVE).format(text)
-    return Question(asked, lines[other].text, ((other, at),), "neighbour")
+    return TextQuestion(asked, lines[other].text, ((other, at),), "neighbour")

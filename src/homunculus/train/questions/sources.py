@@ -16,7 +16,7 @@ from homunculus.train.questions.augment import Shapes, by_shape
 from homunculus.train.questions.auto_questions import auto_questions
 from homunculus.train.questions.drawn import draw_page
 from homunculus.train.questions.locate import locate, normalise
-from homunculus.train.questions.pages import YES_NO, Page, Question, load_set, load_transcripts
+from homunculus.train.questions.pages import YES_NO, TextPage, TextQuestion, load_set, load_transcripts
 from homunculus.train.questions.reading_tasks import reading_task
 from homunculus.train.questions.sample import CHART, UNANSWERABLE, Sample, compares
 from homunculus.train.questions.visibility import words_of
@@ -42,18 +42,18 @@ GENERIC = frozenset(
 class Pool:
     """Questions of one entry of the mix, and which of them are asked about several pages."""
 
-    entries: list[tuple[Page, Question]]
+    entries: list[tuple[TextPage, TextQuestion]]
     common: frozenset[str]
 
     @classmethod
-    def of(cls, pages: Sequence[Page]) -> Pool:
+    def of(cls, pages: Sequence[TextPage]) -> Pool:
         """The human questions of some pages."""
         entries = [(page, question) for page in pages for question in page.questions]
         times = Counter(question.text.lower() for _, question in entries)
         return cls(entries, frozenset(text for text, count in times.items() if count > 1))
 
 
-class Sources:
+class LessonSources:
     """All pages and questions, by entry of the mix.
 
     Args:
@@ -70,7 +70,7 @@ class Sources:
         self.transcribed = transcribed
         read = load_transcripts(Path(transcripts)) if transcripts else {}
         pages = {name: load_set(Path(root), name, read, held) for name in sets} if root else {}
-        groups: dict[str, list[Page]] = {}
+        groups: dict[str, list[TextPage]] = {}
         for name, found in pages.items():
             groups.setdefault(name.removesuffix("_more"), []).extend(found)
         self.pools = {name: pool for name, group in groups.items() if (pool := Pool.of(group)).entries}
@@ -106,7 +106,7 @@ class Sources:
         kind = rng.choice(sorted({question.kind for question in questions}))
         return self.sample(page, rng.choice([question for question in questions if question.kind == kind]), rng)
 
-    def sample(self, page: Page, question: Question, rng: random.Random, version: int | None = None) -> Sample:
+    def sample(self, page: TextPage, question: TextQuestion, rng: random.Random, version: int | None = None) -> Sample:
         """A question about one version of its page, in words."""
         if version is None:
             others = len(page.versions) - 1
