@@ -72,19 +72,19 @@ def calibrate(
 
 
 def fitted(features: Sequence[Sequence[float]], right: Sequence[bool]) -> Calibration:
-    """Logistic regression of right on features by Newton's method; few answers change the usual weights little."""
+    """Logistic regression of right on features; few answers change the usual weights little."""
+    from scipy.optimize import minimize
+
     x = np.column_stack((np.asarray(features, float), np.ones(len(features))))  # [n, features + 1]
-    y, usual = np.asarray(right, float), np.array([*Calibration().weights, Calibration().bias])
-    found = usual.copy()
-    for _ in range(100):
-        p = 1 / (1 + np.exp(-np.clip(x @ found, -30, 30)))
-        gradient = x.T @ (p - y) + RIDGE * (found - usual)
-        hessian = x.T @ (x * (p * (1 - p))[:, None]) + RIDGE * np.eye(len(found))
-        step = np.linalg.solve(hessian, gradient)
-        found -= step / max(1.0, float(np.abs(step).max()))  # at most 1: far from the optimum Newton overshoots
-        if float(np.abs(step).max()) < 1e-9:
-            break
-    *weights, bias = map(float, found)
+    sign = np.where(np.asarray(right), 1.0, -1.0)
+    usual = np.array([*Calibration().weights, Calibration().bias])
+
+    def cost(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        margin, pull = sign * (x @ weights), weights - usual
+        value = np.logaddexp(0, -margin).sum() + RIDGE / 2 * pull @ pull
+        return float(value), RIDGE * pull - x.T @ (sign / (1 + np.exp(np.clip(margin, -500, 500))))
+
+    *weights, bias = minimize(cost, usual, jac=True, method="BFGS").x.tolist()
     return Calibration(tuple(weights), bias)
 
 
