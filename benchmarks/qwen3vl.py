@@ -146,7 +146,7 @@ def look_parts(vlm: Any, pixels: torch.Tensor, budget: int, device: str, runs: i
         scene = Scene(pixels, tree)
         if upto == "pyramid":
             return scene.levels[-1]
-        found = vlm.scout.find(vlm.scout.look(small_copy(scene.levels)), codes[:, None])[:, 0]
+        found = vlm.scout.find(vlm.scout.encode_page(small_copy(scene.levels)), codes[:, None])[:, 0]
         relevance = over_tree(scene, found / SOFTER)
         if upto == "scout":
             return relevance

@@ -12,7 +12,7 @@ from homunculus.reader.language import fingerprint
 from homunculus.reader.weights import SHIPPED, save, write_hashes
 from speaking import loud_lora, small_language, tiny_language
 
-SCOUT = {"width": 64, "depth": 2, "heads": 2, "joint": 96, "joining": 1, "asking": 1}
+SCOUT = {"width": 64, "depth": 2, "heads": 2, "joint": 96, "joint_depth": 1, "question_depth": 1}
 
 
 def tiny_reader(folder: Path) -> tuple[Path, Path]:

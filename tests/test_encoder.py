@@ -16,7 +16,7 @@ from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
 from homunculus.fixation import peak
 from homunculus.reader import Encoder, weights
-from homunculus.reader.blocks import normed, turn_of
+from homunculus.reader.blocks import norm_and_rotate, rope_of
 from homunculus.reader.halo import HALO, haloed
 from homunculus.reader.letters import BLANK, decode, encode, plain
 from homunculus.relevance import Scene, relevance_of
@@ -218,14 +218,14 @@ def test_the_triton_kernel_norms_and_turns_as_torch_does(device, head, places):
     pytest.importorskip("triton")
     if device == "cpu" and "TRITON_INTERPRET" not in os.environ:
         pytest.skip("needs TRITON_INTERPRET on a CPU")
-    from homunculus.reader.turning import ready
+    from homunculus.kernels.rotary import norm_and_rotate as fast
 
     torch.manual_seed(0)
-    turn = None if places is None else turn_of(torch.rand(*places, 11, 3, device=device) * 20, head)
+    turn = None if places is None else rope_of(torch.rand(*places, 11, 3, device=device) * 20, head)
     packed = torch.randn(3, 11, 2, 5, head, device=device)
     weight = torch.randn(3, 5, 11, head, device=device).transpose(1, 2)
     found = []
-    for make in (ready, normed):
+    for make in (fast, norm_and_rotate):
         x = packed.clone().requires_grad_()
         y = make(x.unbind(-3)[0], turn)
         (y * weight).sum().backward()

@@ -24,7 +24,7 @@ INVOICE = Path(__file__).parents[1] / "examples" / "invoice.png"
 
 def small_scout(seed: int = 0) -> Scout:
     torch.manual_seed(seed)
-    return Scout(width=96, depth=4, heads=3, joint=48, joining=1, asking=1).eval()
+    return Scout(width=96, depth=4, heads=3, joint=48, joint_depth=1, question_depth=1).eval()
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_several_pages_are_each_asked_their_own_question(scout):
 
 def test_a_scene_is_looked_at_once_whatever_is_asked():
     scout, calls = small_scout(), []
-    scout.eyesight.register_forward_hook(lambda *given: calls.append(1))
+    scout.stem.register_forward_hook(lambda *given: calls.append(1))
     scene = scene_of(200, 300)
     for name in ("query", "learned", "opponent"):
         for question in ("Who?", "When?"):
@@ -191,7 +191,7 @@ def test_missing_broken_and_foreign_weights_are_named(tmp_path):
     with pytest.raises(InputError, match="cannot read weights from"):
         load_scout(tmp_path)
     weights.save(small_encoder(), tmp_path / "scout.safetensors", {})
-    for model in (small_scout(), Scout(width=96, depth=4, heads=3, joint=96, joining=1, asking=1)):
+    for model in (small_scout(), Scout(width=96, depth=4, heads=3, joint=96, joint_depth=1, question_depth=1)):
         with pytest.raises(InputError, match="weights of another network than Scout"):
             weights.load(model, tmp_path / "scout.safetensors")
     with pytest.raises(InputError, match="weights of another network than Scout") as caught:

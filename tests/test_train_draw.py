@@ -82,7 +82,7 @@ def test_strokes_cover_their_ends_and_nothing_beyond(end, width):
 
 @pytest.mark.parametrize("device", ["cpu"])
 def test_the_triton_kernel_draws_what_torch_draws(device, kernels):
-    from homunculus.train.stamp import stamp
+    from homunculus.kernels.glyphs import stamp
 
     if "TRITON_INTERPRET" not in os.environ:
         pytest.skip("on a GPU pages are drawn by the kernel in other tests")

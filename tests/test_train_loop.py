@@ -88,7 +88,7 @@ def test_a_killed_run_goes_on_where_it_was_saved(tmp_path):
     assert torch.load(out / "scout" / "state.pt", weights_only=True)["step"] == steps
     with pytest.raises(InputError, match="another network size"):
         Trainer(
-            "scout", replace(recipe, sizes={**recipe.sizes, "joining": 2}), Pages(DataSources(), CPU), out / "scout"
+            "scout", replace(recipe, sizes={**recipe.sizes, "joint_depth": 2}), Pages(DataSources(), CPU), out / "scout"
         )
 
 

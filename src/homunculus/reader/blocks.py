@@ -18,9 +18,9 @@ SCALE = 3.0  # radians per fine cell of the fastest rotary frequency: tells plac
 BASE = 1000.0
 LEVEL_SHARE = (1, 3, 3)
 TEXT = 1 / 3  # fine cells that one letter of a text counts as
-SHARPNESS = 0.2  # of attention between queries and keys of unit size
+ATTN_SCALE = 0.2  # of products of queries and keys, which have unit size
 
-Turn = tuple[Tensor, Tensor]
+Rope = tuple[Tensor, Tensor]
 
 
 @contextmanager
@@ -30,30 +30,30 @@ def steady() -> Iterator[None]:
         yield
 
 
-def turn_of(places: Tensor, head: int) -> Turn:
+def rope_of(places: Tensor, head: int) -> Rope:
     """Cosines and sines of rotary angles of places [..., K, 3] (level, x, y in fine cells): [..., K, 1, head / 2]."""
     places = places.double()
     angles = rotary(torch.cat((places[..., :1], places[..., 1:] * SCALE), -1), head, BASE, LEVEL_SHARE)
     return angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2)
 
 
-def turn_along(count: int, head: int, device: torch.device, step: float = 1.0) -> Turn:
-    """The turn of the 1st, 2nd, ... place along a row, column or text, `step` fine cells apart: [n, 1, head / 2]."""
+def rope_along(count: int, head: int, device: torch.device, step: float = 1.0) -> Rope:
+    """Rope of the 1st, 2nd, ... place along a row, column or text, `step` fine cells apart: [n, 1, head / 2]."""
     places = torch.arange(count, device=device, dtype=torch.float64)[:, None] * step
-    return turn_of(F.pad(places, (1, 1)), head)
+    return rope_of(F.pad(places, (1, 1)), head)
 
 
-def turned(x: Tensor, turn: Turn) -> Tensor:
+def apply_rotary(x: Tensor, rope: Rope) -> Tensor:
     """Queries or keys [B, K, heads, width] turned by their places."""
-    cos, sin = (part.to(x.dtype) for part in turn)
+    cos, sin = (part.to(x.dtype) for part in rope)
     first, second = x.chunk(2, -1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
 
 
-def normed(x: Tensor, turn: Turn | None) -> Tensor:
+def norm_and_rotate(x: Tensor, rope: Rope | None) -> Tensor:
     """Queries or keys of unit size, turned by their places if they have any."""
     x = F.rms_norm(x, x.shape[-1:], eps=1e-6)
-    return x if turn is None else turned(x, turn)
+    return x if rope is None else apply_rotary(x, rope)
 
 
 class Attention(nn.Module):
@@ -66,32 +66,32 @@ class Attention(nn.Module):
         self.kv = nn.Linear(source or width, 2 * width, bias=False)
         self.out = nn.Linear(width, width)
 
-    def keys(self, source: Tensor, turn: Turn | None = None) -> tuple[Tensor, Tensor]:
+    def keys(self, source: Tensor, rope: Rope | None = None) -> tuple[Tensor, Tensor]:
         """Keys and values of what is attended to: [B, N, heads, width / heads] each."""
         k, v = self.kv(source).unflatten(-1, (2, self.heads, -1)).unbind(-3)
-        return self._ready(k, turn), v
+        return self._norm(k, rope), v
 
     def forward(
         self,
         x: Tensor,
         keys: tuple[Tensor, Tensor] | None = None,
-        turn: Turn | None = None,
+        rope: Rope | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
         """x [B, K, width] attends to keys, or to itself; mask is True where it may look, [B, 1, K or 1, N]."""
-        q = self._ready(self.q(x).unflatten(-1, (self.heads, -1)), turn)
-        k, v = self.keys(x, turn) if keys is None else keys
+        q = self._norm(self.q(x).unflatten(-1, (self.heads, -1)), rope)
+        k, v = self.keys(x, rope) if keys is None else keys
         q, k, v = (part.transpose(-2, -3) for part in (q, k, v))
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=SHARPNESS)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=ATTN_SCALE)
         return cast(Tensor, self.out(y.transpose(-2, -3).flatten(-2)))
 
-    def _ready(self, x: Tensor, turn: Turn | None) -> Tensor:
-        """Queries or keys of unit size, turned by their places: what they say counts, not how loudly."""
+    def _norm(self, x: Tensor, rope: Rope | None) -> Tensor:
+        """Queries or keys of unit size, turned by their places."""
         if kernels_for(x):
-            from homunculus.reader.turning import ready
+            from homunculus.kernels.rotary import norm_and_rotate as fast
 
-            return ready(x, turn)
-        return normed(x, turn)
+            return fast(x, rope)
+        return norm_and_rotate(x, rope)
 
 
 class Mlp(nn.Sequential):
@@ -102,30 +102,30 @@ class Mlp(nn.Sequential):
 
 
 class Block(nn.Module):
-    """A transformer layer, pre-norm: tokens look at each other, then each thinks."""
+    """A transformer layer, pre-norm: attention, then an MLP."""
 
     def __init__(self, width: int, heads: int, times: int = 4) -> None:
         super().__init__()
-        self.look, self.think = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention, self.mlp = Attention(width, heads), Mlp(width, times)
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attn, self.mlp = Attention(width, heads), Mlp(width, times)
 
-    def forward(self, x: Tensor, turn: Turn | None = None, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, rope: Rope | None = None, mask: Tensor | None = None) -> Tensor:
         """x [B, K, width] -> the same."""
-        x = x + self.attention(self.look(x), turn=turn, mask=mask)
-        return x + cast(Tensor, self.mlp(self.think(x)))
+        x = x + self.attn(self.norm1(x), rope=rope, mask=mask)
+        return x + cast(Tensor, self.mlp(self.norm2(x)))
 
 
 class LocalBlock(nn.Module):
-    """A ConvNeXt layer on a map [B, width, h, w]: each place sees its 7 x 7 neighbours, then thinks."""
+    """A ConvNeXt layer on a map [B, width, h, w]: a 7 x 7 depthwise convolution, then an MLP."""
 
     def __init__(self, width: int, times: int = 4) -> None:
         super().__init__()
-        self.near = nn.Conv2d(width, width, 7, padding=3, groups=width)
+        self.conv = nn.Conv2d(width, width, 7, padding=3, groups=width)
         self.norm, self.mlp = nn.LayerNorm(width), Mlp(width, times)
 
     def forward(self, x: Tensor) -> Tensor:
         """x [B, width, h, w] -> the same."""
-        y = self.mlp(self.norm(self.near(x).permute(0, 2, 3, 1)))
+        y = self.mlp(self.norm(self.conv(x).permute(0, 2, 3, 1)))
         return x + cast(Tensor, y).permute(0, 3, 1, 2)
 
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from homunculus.errors import InputError
-from homunculus.reader.blocks import Block, ConvBlock, turn_of
+from homunculus.reader.blocks import Block, ConvBlock, rope_of
 from homunculus.reader.halo import HALO, haloed
 from homunculus.reader.letters import CLASSES
 
@@ -62,10 +62,10 @@ class Encoder(nn.Module):
             mask: [B, K] False for places that a row does not have.
         """
         x = self.embed(patches, places, mask)
-        turn = turn_of(places, self.head)
+        rope = rope_of(places, self.head)
         allowed = None if mask is None or bool(mask.all()) else mask[:, None, None]
         for block in self.blocks:
-            x = block(x, turn, allowed)
+            x = block(x, rope, allowed)
         return cast(Tensor, self.norm(x))
 
     def embed(self, patches: Tensor, places: Tensor, mask: Tensor | None = None) -> Tensor:

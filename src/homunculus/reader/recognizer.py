@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from homunculus.reader.blocks import Block, steady, turn_along
+from homunculus.reader.blocks import Block, rope_along, steady
 from homunculus.reader.convs import ConvStage
 from homunculus.reader.letters import BLANK, CLASSES
 from homunculus.reader.letters import decode as text_of
@@ -56,9 +56,9 @@ class Recognizer(nn.Module):
             x = stage(x)
         steps = inside(widths, x.shape[3], STRIDE)  # [n, T]
         x = self.project(x.permute(0, 3, 1, 2).flatten(2))  # [n, T, width]
-        turn = turn_along(x.shape[1], self.head, x.device, SPACING)
+        rope = rope_along(x.shape[1], self.head, x.device, SPACING)
         for block in self.blocks:
-            x = block(x, turn, steps[:, None, None])
+            x = block(x, rope, steps[:, None, None])
         return cast(Tensor, self.classify(self.norm(x)))
 
     @torch.no_grad()

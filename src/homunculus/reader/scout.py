@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from homunculus.cells import CellTree
-from homunculus.reader.blocks import TEXT, Attention, Block, ConvBlock, LocalBlock, Mlp, Turn, turn_along, turn_of
+from homunculus.reader.blocks import TEXT, Attention, Block, ConvBlock, LocalBlock, Mlp, Rope, rope_along, rope_of
 from homunculus.reader.encoder import COLUMNS, ROWS
 from homunculus.reader.letters import BLANK, CLASSES, encode
 from homunculus.reader.replay import Replay
@@ -45,7 +45,7 @@ class PageFeatures:
     maps: dict[str, Tensor] = field(default_factory=dict)
 
 
-class Eyesight(nn.Sequential):
+class ScoutStem(nn.Sequential):
     """Convolutions over the small copy: [B, 3, 16 h, 16 w] -> [B, width, h, w]."""
 
     def __init__(self, width: int) -> None:
@@ -67,72 +67,78 @@ class Scout(nn.Module):
     """Fewer than 10 million parameters; call it with a scene and its questions to get relevance over the tree."""
 
     def __init__(
-        self, width: int = 256, depth: int = 8, heads: int = 4, joint: int = 192, joining: int = 3, asking: int = 2
+        self,
+        width: int = 256,
+        depth: int = 8,
+        heads: int = 4,
+        joint: int = 192,
+        joint_depth: int = 3,
+        question_depth: int = 2,
     ) -> None:
         super().__init__()
         self.head = width // heads
         self.seen: WeakKeyDictionary[Scene, PageFeatures] = WeakKeyDictionary()  # forgotten with their scenes
-        self.eyesight = Eyesight(width)
+        self.stem = ScoutStem(width)
         self.layers = nn.ModuleList(
             Block(width, heads) if i % 4 == 3 else LocalBlock(width) for i in range(depth)
         )  # every fourth sees the whole page
         self.norm = nn.LayerNorm(width)
         self.slots = nn.Linear(width, ROWS * COLUMNS * 32)
         self.letters = nn.Linear(32, CLASSES)
-        self.usual = nn.Linear(width, 1)
+        self.usual_head = nn.Linear(width, 1)
         self.embed = nn.Embedding(CLASSES + 1, width, padding_idx=BLANK)  # weights have a row more
-        self.asking = nn.ModuleList(Block(width, heads) for _ in range(asking))
-        self.asked = nn.LayerNorm(width)
-        self.bring, self.site = nn.Linear(width, joint), nn.Linear(8, joint)
-        self.joining = nn.ModuleList(Join(joint, width, joint // HEAD) for _ in range(joining))
-        self.verdict = nn.Sequential(nn.LayerNorm(joint), nn.Linear(joint, 1))
-        self._look, self._find = Replay(self.look), Replay(self.find)
-        for last in (self.usual, self.verdict[1]):
+        self.question_blocks = nn.ModuleList(Block(width, heads) for _ in range(question_depth))
+        self.question_norm = nn.LayerNorm(width)
+        self.project, self.position = nn.Linear(width, joint), nn.Linear(8, joint)
+        self.joint_blocks = nn.ModuleList(JointBlock(joint, width, joint // HEAD) for _ in range(joint_depth))
+        self.answer_head = nn.Sequential(nn.LayerNorm(joint), nn.Linear(joint, 1))
+        self._encode_page, self._find = Replay(self.encode_page), Replay(self.find)
+        for last in (self.usual_head, self.answer_head[1]):
             nn.init.constant_(cast(nn.Linear, last).bias, -4.0)  # most places hold no answer
 
     # -- the network: tensors in, tensors out ------------------------------------------------------------------
 
-    def look(self, small: Tensor) -> Tensor:
+    def encode_page(self, small: Tensor) -> Tensor:
         """Features of small copies uint8 [B, 3, 16 h, 16 w]: [B, h, w, width]."""
-        dtype = self.usual.weight.dtype
+        dtype = self.usual_head.weight.dtype
         pixels = (small.to(dtype) / 127.5 - 1).contiguous(memory_format=torch.channels_last)
-        x = self.eyesight(pixels)
+        x = self.stem(pixels)
         h, w = x.shape[2:]
-        turn = turn_of(_places(h, w, x.device), self.head)
+        rope = rope_of(_places(h, w, x.device), self.head)
         for layer in self.layers:
             if isinstance(layer, LocalBlock):
                 x = layer(x)
             else:
-                x = layer(x.flatten(2).transpose(1, 2), turn).transpose(1, 2).unflatten(2, (h, w))
+                x = layer(x.flatten(2).transpose(1, 2), rope).transpose(1, 2).unflatten(2, (h, w))
         return cast(Tensor, self.norm(x.permute(0, 2, 3, 1)))
 
-    def listen(self, questions: Tensor) -> tuple[Tensor, Tensor]:
+    def encode_question(self, questions: Tensor) -> tuple[Tensor, Tensor]:
         """Questions as codes [n, QUESTION] -> vectors [n, QUESTION, width], and which of them are there."""
         there = questions != BLANK
         there = there | (torch.arange(questions.shape[1], device=there.device) == 0)  # an empty question is one blank
-        turn = turn_along(questions.shape[1], self.head, there.device, TEXT)
+        rope = rope_along(questions.shape[1], self.head, there.device, TEXT)
         x = self.embed(questions)
-        for layer in self.asking:
-            x = layer(x, turn, there[:, None, None])
-        return self.asked(x), there
+        for layer in self.question_blocks:
+            x = layer(x, rope, there[:, None, None])
+        return self.question_norm(x), there
 
-    def compare(self, features: Tensor, questions: Tensor, there: Tensor) -> Tensor:
+    def match(self, features: Tensor, questions: Tensor, there: Tensor) -> Tensor:
         """Logit that the answer lies here: features [B, h, w, width], questions [B, Q, T, width] -> [B, Q, h, w]."""
         B, Q = questions.shape[:2]
         h, w = features.shape[1:3]
-        x = self.bring(features) + self.site(_on_page(h, w, features))
+        x = self.project(features) + self.position(_on_page(h, w, features))
         x = x[:, None].expand(-1, Q, -1, -1, -1).flatten(0, 1)  # [B Q, h, w, joint]
         words, allowed = questions.flatten(0, 1), there.flatten(0, 1)[:, None, None]
-        turns = turn_along(h, HEAD, x.device), turn_along(w, HEAD, x.device)
-        for layer in self.joining:
-            x = layer(x, words, allowed, turns)
-        return cast(Tensor, self.verdict(x)).view(B, Q, h, w)
+        ropes = rope_along(h, HEAD, x.device), rope_along(w, HEAD, x.device)
+        for layer in self.joint_blocks:
+            x = layer(x, words, allowed, ropes)
+        return cast(Tensor, self.answer_head(x)).view(B, Q, h, w)
 
     def find(self, features: Tensor, questions: Tensor) -> Tensor:
         """Logit that the answer lies here: features [B, h, w, width], codes [B, Q, QUESTION] -> [B, Q, h, w]."""
-        words, there = self.listen(questions.flatten(0, 1))
+        words, there = self.encode_question(questions.flatten(0, 1))
         size = questions.shape[:2]
-        return self.compare(features, words.unflatten(0, size), there.unflatten(0, size))
+        return self.match(features, words.unflatten(0, size), there.unflatten(0, size))
 
     def characters(self, features: Tensor) -> Tensor:
         """Dense reading, as the encoder's: logits [B, h, w, 4, 8, 96]."""
@@ -143,9 +149,9 @@ class Scout(nn.Module):
         there = self.characters(features).argmax(-1) != BLANK  # [B, h, w, 4, 8]
         return there.permute(0, 1, 3, 2, 4).flatten(3).flatten(1, 2)
 
-    def expect(self, features: Tensor) -> Tensor:
+    def usual(self, features: Tensor) -> Tensor:
         """Logit that people ask about this place, whatever they ask. [B, h, w]"""
-        return cast(Tensor, self.usual(features))[..., 0]
+        return cast(Tensor, self.usual_head(features))[..., 0]
 
     # -- what the library calls --------------------------------------------------------------------------------
 
@@ -153,7 +159,9 @@ class Scout(nn.Module):
     def page(self, scene: Scene) -> PageFeatures:
         """Look at the pages of a scene once; `ask` then takes any number of questions."""
         if scene not in self.seen:
-            self.seen[scene] = PageFeatures(self._look(small_copy(scene.levels).to(self.usual.weight.device)))
+            self.seen[scene] = PageFeatures(
+                self._encode_page(small_copy(scene.levels).to(self.usual_head.weight.device))
+            )
         return self.seen[scene]
 
     @torch.no_grad()
@@ -179,34 +187,34 @@ class Scout(nn.Module):
     @torch.no_grad()
     def learned(self, scene: Scene) -> Tensor:
         """Relevance of every cell whatever the question: what people tend to ask about. [B, N]"""
-        return over_tree(scene, self.expect(self.page(scene).features))
+        return over_tree(scene, self.usual(self.page(scene).features))
 
     def forward(self, scene: Scene, questions: list[str]) -> Tensor:
         """Relevance of every cell of a scene to its questions. [B, N]"""
         return self.ask(self.page(scene), scene, questions)
 
 
-class Join(nn.Module):
+class JointBlock(nn.Module):
     """A layer in which places of the page meet the question, then each other along rows, columns and nearby."""
 
     def __init__(self, width: int, asked: int, heads: int) -> None:
         super().__init__()
-        self.hear, self.line, self.think = nn.LayerNorm(width), nn.LayerNorm(width), nn.LayerNorm(width)
+        self.norm1, self.norm2, self.norm3 = nn.LayerNorm(width), nn.LayerNorm(width), nn.LayerNorm(width)
         self.question = Attention(width, heads, asked)
         self.rows, self.columns = Attention(width, heads), Attention(width, heads)
-        self.near = nn.Conv2d(width, width, 7, padding=3, groups=width)
+        self.conv = nn.Conv2d(width, width, 7, padding=3, groups=width)
         self.mlp = Mlp(width, 2)
 
-    def forward(self, x: Tensor, words: Tensor, allowed: Tensor, turns: tuple[Turn, Turn]) -> Tensor:
+    def forward(self, x: Tensor, words: Tensor, allowed: Tensor, ropes: tuple[Rope, Rope]) -> Tensor:
         """x [n, h, w, width], words [n, T, asked], allowed [n, 1, 1, T] -> x."""
         n, h, w, _ = x.shape
-        heard = self.question(self.hear(x).flatten(1, 2), self.question.keys(words), mask=allowed)
+        heard = self.question(self.norm1(x).flatten(1, 2), self.question.keys(words), mask=allowed)
         x = x + heard.unflatten(1, (h, w))
-        y = self.line(x)
-        along = self.rows(y.flatten(0, 1), turn=turns[1]).unflatten(0, (n, h))
-        down = self.columns(y.transpose(1, 2).flatten(0, 1), turn=turns[0]).unflatten(0, (n, w)).transpose(1, 2)
-        x = x + along + down + self.near(y.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
-        return x + cast(Tensor, self.mlp(self.think(x)))
+        y = self.norm2(x)
+        along = self.rows(y.flatten(0, 1), rope=ropes[1]).unflatten(0, (n, h))
+        down = self.columns(y.transpose(1, 2).flatten(0, 1), rope=ropes[0]).unflatten(0, (n, w)).transpose(1, 2)
+        x = x + along + down + self.conv(y.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+        return x + cast(Tensor, self.mlp(self.norm3(x)))
 
 
 def small_copy(levels: Sequence[Tensor]) -> Tensor:

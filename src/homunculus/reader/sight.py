@@ -81,7 +81,7 @@ class Sight:
 def _look(tree: CellTree, eye: Eye, scout: Scout, paint: Paint, pixels: Tensor, codes: Tensor) -> Seen:
     """What `Eye.choose` does, for questions as codes [B, QUESTION]."""
     scene = Scene(pixels, tree)
-    found = scout.find(scout.look(small_copy(scene.levels)), codes[:, None]).flatten(0, 1)
+    found = scout.find(scout.encode_page(small_copy(scene.levels)), codes[:, None]).flatten(0, 1)
     relevance = over_tree(scene, found / SOFTER)
     wanted = {}
     if "error" in options_of(eye.allocator).keys() - eye.options.keys():

@@ -41,7 +41,7 @@ def ink(glyphs: Tensor, font: Glyphs, size: tuple[int, int, int]) -> Tensor:
     B, H, W = size
     canvas = torch.zeros(B * H * W, device=glyphs.device)
     if glyphs.is_cuda:
-        from homunculus.train.stamp import stamp as fast
+        from homunculus.kernels.glyphs import stamp as fast
 
         fast(canvas, glyphs, font.texels, font.starts, H, W, **SHAPE)
     else:

@@ -129,7 +129,7 @@ class ScoutTask(SheetTask):
 
     def heavy(self) -> list[nn.Module]:
         """Layers worth compiling."""
-        return [*self.model.layers, *self.model.joining]
+        return [*self.model.layers, *self.model.joint_blocks]
 
     @torch.no_grad()
     def prepare(self, sheets: Sheets) -> list[Tensor]:
@@ -144,10 +144,10 @@ class ScoutTask(SheetTask):
 
     def forward(self, small: Tensor, slots: Tensor, questions: Tensor, target: Tensor, usual: Tensor) -> Losses:
         """Losses of what `prepare` made."""
-        features = self.model.look(small)
+        features = self.model.encode_page(small)
         logits = self.model.find(features, questions).float().flatten(2)
         target, asked = target.flatten(2), target.flatten(2).any(2)
-        expected, known = self.model.expect(features).float(), usual.flatten(1).any(1)
+        expected, known = self.model.usual(features).float(), usual.flatten(1).any(1)
         each = F.binary_cross_entropy_with_logits(expected, usual.float(), reduction="none").mean((1, 2))
         return {
             "find": find_loss(logits, target, asked),

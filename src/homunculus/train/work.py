@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from homunculus.reader.blocks import Block, LocalBlock
 from homunculus.reader.replay import Key, capture
-from homunculus.reader.scout import Join
+from homunculus.reader.scout import JointBlock
 from homunculus.reader.weights import usual_dtype
 from homunculus.train.pages import Sheets
 
 Losses = dict[str, Tensor]
 FIGURES = {"exact", "hit"}  # shown, not minimised
-LAYERS = (Block, LocalBlock, Join)  # their matrices are Muon's
+LAYERS = (Block, LocalBlock, JointBlock)  # their matrices are Muon's
 
 
 class Share(NamedTuple):

@@ -1,4 +1,4 @@
-"""Norming and turning queries and keys in one launch, and their gradients: the Triton twin of `blocks.normed`."""
+"""RMS norm and rotary positions of queries and keys in one launch: the Triton twin of `blocks.norm_and_rotate`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ROWS = 64  # that one program works on; a row is one head of one token
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
-    x, grad, cos, sin, out, total, N, turns, stride_b, stride_n, stride_h, heads: tl.constexpr, half: tl.constexpr,
-    turning: tl.constexpr, back: tl.constexpr, eps: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
+    x, grad, cos, sin, out, total, N, angles, stride_b, stride_n, stride_h, heads: tl.constexpr, half: tl.constexpr,
+    rotate: tl.constexpr, back: tl.constexpr, eps: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
 ):  # fmt: skip
     """One program takes `rows` rows, both halves of each: what is made of x or, going back, its gradient."""
     row = tl.program_id(0) * rows + tl.arange(0, rows)
@@ -34,8 +34,8 @@ def _kernel(  # type: ignore[no-untyped-def]
     if back:
         y1 = tl.load(grad + spot, mask=inside, other=0).to(tl.float32)
         y2 = tl.load(grad + spot + half, mask=inside, other=0).to(tl.float32)
-    if turning:
-        angle = (token % turns).to(tl.int64)[:, None] * half + column
+    if rotate:
+        angle = (token % angles).to(tl.int64)[:, None] * half + column
         c = tl.load(cos + angle, mask=inside, other=0)
         s = tl.load(sin + angle, mask=inside, other=0)
         if back:
@@ -49,7 +49,7 @@ def _kernel(  # type: ignore[no-untyped-def]
 
 
 def _launch(x: Tensor, grad: Tensor | None, cos: Tensor | None, sin: Tensor | None) -> Tensor:
-    """What `ready` makes of x or, given the gradient of that, the gradient of x."""
+    """What `norm_and_rotate` makes of x or, given the gradient of that, the gradient of x."""
     B, N, heads, width = x.shape
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     total = B * N * heads
@@ -58,13 +58,13 @@ def _launch(x: Tensor, grad: Tensor | None, cos: Tensor | None, sin: Tensor | No
             _kernel[(triton.cdiv(total, ROWS),)](
                 x, x if grad is None else grad, x if cos is None else cos, x if sin is None else sin, out,
                 total, N, N if cos is None else len(cos), x.stride(0), x.stride(1), x.stride(2),
-                heads=heads, half=width // 2, turning=cos is not None, back=grad is not None, eps=EPS,
+                heads=heads, half=width // 2, rotate=cos is not None, back=grad is not None, eps=EPS,
                 rows=ROWS, columns=triton.next_power_of_2(width // 2),
             )  # fmt: skip
     return out
 
 
-class _Ready(torch.autograd.Function):
+class _NormAndRotate(torch.autograd.Function):
     """Keeps x alone: norming it again costs less than reading more."""
 
     @staticmethod
@@ -79,11 +79,11 @@ class _Ready(torch.autograd.Function):
         return _launch(x, grad.contiguous(), cos, sin), None, None
 
 
-def ready(x: Tensor, turn: tuple[Tensor, Tensor] | None) -> Tensor:
-    """Queries or keys [B, N, heads, width] of unit size, turned by [N, 1, width / 2] or [B, N, 1, width / 2]."""
+def norm_and_rotate(x: Tensor, rope: tuple[Tensor, Tensor] | None) -> Tensor:
+    """Queries or keys [B, N, heads, width] of unit size, rotated by cos and sin [N or B N, 1, width / 2]."""
     B, N, _, width = x.shape
-    if turn is None:
-        return cast(Tensor, _Ready.apply(x, None, None))
-    cos, sin = (part.detach().float().reshape(-1, width // 2).contiguous() for part in turn)
-    assert turn[0].shape[-3:-1] == (N, 1) and len(cos) in (N, B * N), (x.shape, turn[0].shape)
-    return cast(Tensor, _Ready.apply(x, cos, sin))
+    if rope is None:
+        return cast(Tensor, _NormAndRotate.apply(x, None, None))
+    cos, sin = (part.detach().float().reshape(-1, width // 2).contiguous() for part in rope)
+    assert rope[0].shape[-3:-1] == (N, 1) and len(cos) in (N, B * N), (x.shape, rope[0].shape)
+    return cast(Tensor, _NormAndRotate.apply(x, cos, sin))
