@@ -130,9 +130,11 @@ def test_of_too_many_lines_the_surest_stay():
 
 
 def test_finding_lines_needs_scipy_and_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    maps = empty_maps()
+    mark(maps, 10, 40, 20.5)
     with pytest.raises(InputError, match=r"needs scipy: pip install 'homunculus\[hf\]'"):
-        lines_of(empty_maps())
+        lines_of(maps)
 
 
 # -- the network -----------------------------------------------------------------------------------------------

@@ -8,12 +8,28 @@ import torch
 from homunculus import image
 from homunculus.reader import Recognizer, load_finder, load_recognizer
 from homunculus.reader import recognizer as recognizing
-from homunculus.reader.letters import BLANK
+from homunculus.reader.letters import BLANK, even_case
 from homunculus.reader.recognizer import CLASSES, STRIDE, decode
 from homunculus.reader.strips import MAX_WIDTH, STRIP_HEIGHT, columns_of, grey, grey_pyramid, sample_strips
 from lined import INVOICE, TEXTS, letter, likeness, lines_in, share_read
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "invoice.png"
+
+
+@pytest.mark.parametrize(
+    ("read", "meant"),
+    [
+        ("InvOiCe nO. 12", "Invoice nO. 12"),
+        ("PAiD OUT: DESCRiPTiON", "PAID OUT: DESCRIPTION"),
+        ("TAxABlE AccOUNT", "TAXABLE ACCOUNT"),
+        ("ServiCe ChanGe", "Service Change"),
+        ("McDonald pays by AutoPay, USED kWh", "McDonald pays by AutoPay, USED kWh"),
+        ("BAlance HGR25-R Ångström", "BAlance HGR25-R Ångström"),
+        ("", ""),
+    ],
+)
+def test_words_of_mixed_case_are_evened_out(read, meant):
+    assert even_case(read) == meant == even_case(meant)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from homunculus.reader.blocks import Block, rope_along, steady
 from homunculus.reader.convs import ConvStage
-from homunculus.reader.letters import BLANK, CLASSES
+from homunculus.reader.letters import BLANK, CLASSES, even_case
 from homunculus.reader.letters import decode as text_of
 from homunculus.reader.strips import STEP, STRIP_HEIGHT, columns_of
 
@@ -82,14 +82,17 @@ def inside(widths: Tensor, count: int, scale: int) -> Tensor:
 
 
 def decode(logits: Tensor, widths: Tensor) -> list[tuple[str, float]]:
-    """The likeliest path of each strip, repeats and blanks removed, and the mean probability of its characters."""
+    """The likeliest path of each strip, repeats and blanks removed, and the mean probability of its characters.
+
+    Words of mixed case are evened out.
+    """
     probs, codes = logits.float().softmax(2).max(2)  # [n, T]
     codes = torch.where(inside(widths, codes.shape[1], STRIDE), codes, BLANK)
     new = codes != torch.cat((torch.full_like(codes[:, :1], BLANK), codes[:, :-1]), 1)
     kept = (codes != BLANK) & new
     found = []
     for row, keep, sure in zip(codes.cpu(), kept.cpu(), probs.cpu(), strict=True):
-        text = " ".join(text_of(row[keep].tolist()).split())
+        text = even_case(" ".join(text_of(row[keep].tolist()).split()))
         found.append((text, float(sure[keep].mean()) if text else 0.0))
     return found
 
