@@ -56,6 +56,29 @@ def test_the_error_is_the_illegible_area_in_pixels_of_the_level():
     assert tree.grid(weighted, 2).flatten().tolist() == [(320 + 440) / 16]
 
 
+def test_print_that_is_legible_but_not_clear_counts_a_sixteenth():
+    tree = CellTree(128, 128, levels=3)
+    large = torch.tensor([[60.0, 70, 100, 114, 44]])  # 22 pixels high at level 1, 11 at level 2
+    error = legibility_error(tree, [large], min_print=11, clear_print=30)
+    assert tree.grid(error, 2).flatten().tolist() == [40 * 44 / 16 / 16]
+    assert tree.grid(error, 1).sum() == 40 * 44 / 4 / 16 and not tree.grid(error, 0).any()
+    below = legibility_error(tree, [large], min_print=22.5, clear_print=10)  # not above min_print: no difference
+    assert torch.equal(below, legibility_error(tree, [large], min_print=22.5))
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_clear_print_shows_more_lines_of_a_short_budget_and_clearer_ones_of_a_long_budget(name):
+    lines = page_of_lines(PAGE, 80, 1)
+
+    def shown(budget, at, **options):
+        chosen = allocate(name, PAGE, flat(PAGE), budget, error="legibility", lines=[lines], **options)
+        return float(legible(chosen, [lines], at)[0].double().mean())
+
+    both = {"min_print": 6, "clear_print": 11}
+    assert shown(100, 6, **both) > shown(100, 6, min_print=11)
+    assert shown(600, 11, **both) > shown(600, 11, min_print=6)
+
+
 def test_a_line_counts_where_it_lies_and_not_outside_the_page():
     tree = CellTree(128, 100, levels=3)
     error = legibility_error(tree, [torch.tensor([[-50.0, 56, 300, 72, 16]])])  # over two rows, beyond both sides
@@ -200,6 +223,7 @@ MALFORMED = [
     ({"lines": [LINE[:, [2, 1, 0, 3, 4]]]}, "x0 <= x1"),
     ({"lines": [LINE * torch.tensor([1, 1, 1, 1, 0])]}, "print height above 0"),
     ({"lines": [LINE], "min_print": 0.0}, "min_print must be"),
+    ({"lines": [LINE], "clear_print": -1.0}, "clear_print must be"),
 ]
 
 

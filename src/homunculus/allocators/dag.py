@@ -19,6 +19,7 @@ def dag(
     detail: float = 1.0,
     lines: Sequence[Tensor] | None = None,
     min_print: float = MIN_PRINT,
+    clear_print: float = 0.0,
 ) -> Tensor:
     """Splits the cells whose relevance-weighted error is highest; one merged token stands for all the rest.
 
@@ -29,10 +30,12 @@ def dag(
     With `lines`, tensors [n, 5] of x0, y0, x1, y1 and print height in pixels for each image, cells in which print is
     less than `min_print` pixels high come first, the densest relevant print before the rest. Tokens left over when all
     relevant print is legible go by the error. error="legibility" is the same without a tensor; `Eye` finds the lines.
+    Print of at least `min_print` but less than `clear_print` counts a sixteenth, so that a short budget shows more
+    lines and a longer one shows them better.
     """
     if not 0 <= detail <= 8:
         raise InputError(f"detail must be from 0 to 8, got {detail!r}")
-    illegible = illegible_print(request, error, lines, min_print)
+    illegible = illegible_print(request, error, lines, min_print, clear_print)
     by_side = 2.0 ** (detail * request.tree.level.double())
     lost = per_cell("error", error, request) if isinstance(error, Tensor) else by_side
     gain = request.weight * lost

@@ -30,6 +30,7 @@ def foveated(
     floor: float = FLOOR,
     lines: Sequence[Tensor] | None = None,
     min_print: float = MIN_PRINT,
+    clear_print: float = 0.0,
 ) -> Tensor:
     """Cells grow with distance from the fixation as acuity falls, 1 / M(e), and shrink where relevance is high.
 
@@ -43,13 +44,14 @@ def foveated(
     With `lines`, tensors [n, 5] of x0, y0, x1, y1 and print height in pixels for each image, cells in which print is
     less than `min_print` pixels high come first, in order of M(e), relevance and how dense that print is. Tokens left
     over when all print is legible go as they do without lines. error="legibility" is the same without a tensor; `Eye`
-    finds the lines.
+    finds the lines. Print of at least `min_print` but less than `clear_print` counts a sixteenth, so that a short
+    budget shows more lines and a longer one shows them better.
     """
     if not floor >= 0:
         raise InputError(f"floor must be at least 0, got {floor!r}")
     if not 0 <= detail <= 8:
         raise InputError(f"detail must be from 0 to 8, got {detail!r}")
-    illegible = illegible_print(request, error, lines, min_print)
+    illegible = illegible_print(request, error, lines, min_print, clear_print)
     e = eccentricity(request.tree, request.fixation, degrees)
     weight = request.weight * _detail(request, error) ** detail if isinstance(error, Tensor) else request.weight
     factor = relative(weight) + floor

@@ -17,6 +17,7 @@ from homunculus.errors import InputError, shown
 from homunculus.kernels.choice import capturing
 
 MIN_PRINT = 11.0  # pixels: print of this height can still be read
+LESS_CLEAR = 1 / 16  # what print that is legible but not clear counts against print that is illegible
 STEPS = 16  # to which a pixel is rounded: areas are then whole numbers, and sums the same on every device
 GRADES = 2**10  # to which the largest weight is rounded, for the same reason
 AT_ONCE = 2**24  # float64 numbers worked on at once: 128 MB
@@ -34,23 +35,32 @@ def _need(heights: Tensor, min_print: float) -> Tensor:
 
 
 def legibility_error(
-    tree: CellTree, lines: Sequence[Tensor], min_print: float = MIN_PRINT, weights: Sequence[Tensor] | None = None
+    tree: CellTree,
+    lines: Sequence[Tensor],
+    min_print: float = MIN_PRINT,
+    weights: Sequence[Tensor] | None = None,
+    clear_print: float = 0.0,
 ) -> Tensor:
     """The area of the lines in each cell that are illegible at its level, in pixels of that level. float64 [B, N]
 
     A token gains the same area at each level, so cells of different levels compare. `weights` [n] for each image say
-    how much a line counts. Line boxes are rounded to 1/16 of a pixel and what lies outside the page does not count.
+    how much a line counts. Print that is legible but less than `clear_print` high counts a sixteenth. Line boxes are
+    rounded to 1/16 of a pixel and what lies outside the page does not count.
     """
     if tree.rows not in (1, len(lines)):
         raise InputError(f"the tree was made for {tree.rows} images, there are lines of {len(lines)}")
     checked = check_lines(lines, min_print, tree.device)
+    if not 0 <= clear_print < torch.inf:
+        raise InputError(f"clear_print must be a height in pixels of at least 0, got {clear_print!r}")
     factors = _check_weights(checked, weights)
     error = torch.zeros(len(lines), tree.size, dtype=torch.float64, device=tree.device)
     for b, (own, factor) in enumerate(zip(checked, factors, strict=True)):
         row = b if tree.rows > 1 else 0
         need = need_level(own[:, 4], min_print)
+        clear = need_level(own[:, 4], clear_print) if clear_print > min_print else need
         for level in range(1, tree.depths[row]):
-            area = _area_in_cells(tree.image_sizes[row], tree.cell << level, own, factor * (need < level))
+            counts = torch.where(need < level, 1.0, LESS_CLEAR * (clear < level))
+            area = _area_in_cells(tree.image_sizes[row], tree.cell << level, own, factor * counts)
             tree.grid(error, level)[b, : area.shape[0], : area.shape[1]] = area / 4.0**level
     return error
 
@@ -84,7 +94,11 @@ def _overlap(low: Tensor, high: Tensor, edges: Tensor) -> Tensor:
 
 
 def illegible_print(
-    request: Request, error: Tensor | str | None, lines: Sequence[Tensor] | None, min_print: float
+    request: Request,
+    error: Tensor | str | None,
+    lines: Sequence[Tensor] | None,
+    min_print: float,
+    clear_print: float,
 ) -> Tensor | None:
     """`legibility_error` by the options of a rule: [B, N], or [1, N] where all rows share lines; None without lines."""
     named = isinstance(error, str)
@@ -97,7 +111,7 @@ def illegible_print(
     images = len(request.relevance)
     if len(lines) not in (1, images):
         raise InputError(f"lines must be a tensor [n, 5] for each of {images} images, got {len(lines)} tensors")
-    return legibility_error(request.tree, lines, min_print)
+    return legibility_error(request.tree, lines, min_print, clear_print=clear_print)
 
 
 def print_first(gain: Tensor, illegible: Tensor) -> Tensor:
