@@ -43,6 +43,7 @@ from homunculus.train.looks import nearest
 PARTS = ("found", "overlap", "speed")
 METHODS = ("query", "opponent", "learned", "saliency", "information", "centre", "random", "oracle")
 LOOKS = [(allocator, method) for allocator in ("dag", "foveated") for method in METHODS] + [("uniform", "uniform")]
+LOOKS.append(("reader", "query"))
 BUDGETS = (273, 150, 64)
 QUESTION = "What is the total amount?"
 STAGES = ("pyramid", "scout", "allocation", "patches")
@@ -99,7 +100,7 @@ def found_rows(name: str, pages: list[data.Page], looks: Looks) -> dict[str, lis
         out["rows"].append(key | share | {"n": sum(asked), "pages": len(pages)})
         if name == "sroie":
             out["sorts"] += [key | row for row in data.by_sort(pages, np.concatenate(hits))]
-    for allocator, budget in [(a, b) for a, m, b in sums if m == "query"]:
+    for allocator, budget in [(a, b) for a, m, b in sums if m == "saliency"]:
         out["differences"] += differences(name, allocator, budget, sums, asked, draws)
     return out
 

@@ -20,10 +20,12 @@ from torch import Tensor
 
 from homunculus import CellTree, Eye, Selection, allocate, load_image
 from homunculus import fixation as looking
+from homunculus.reader.session import CUT_PRINT
 from homunculus.relevance import Scene, opponent, query, relevance_of
 
 BOXES = {"sroie": "answer_boxes", "funsd": "answer_boxes", "docvqa": "answer_boxes_ocr"}  # the key of each set
 EYES = {name: Eye(name) for name in ("dag", "foveated", "uniform")}
+EYES["reader"] = Eye("foveated", error="legibility", **CUT_PRINT)  # as the reader looks
 LEARNED = ("query", "opponent", "learned")  # they need a scout
 QUERY_FREE = ("saliency", "information", "centre", "random", "learned")
 ENOUGH = 0.8  # of an answer's area
@@ -155,9 +157,11 @@ def oracle_way(tree: CellTree, questions: Sequence[Question]) -> Way:
 def choose(scene: Scene, allocator: str, method: str, way: Way, budget: int) -> Selection:
     """The cells that `Eye(allocator, ...)` would choose, for all rows of a way at once."""
     relevance = falling_off(scene.tree) if (allocator, method) == ("dag", "centre") else way.relevance
-    context = EYES[allocator]._context(scene, "")
-    context = {name: values.expand(len(relevance), -1) for name, values in context.items()}
-    return allocate(allocator, scene.tree, relevance, budget, way.fixation, **context)
+    eye = EYES[allocator]
+    context = eye._context(scene, "")
+    if "error" in context:
+        context["error"] = context["error"].expand(len(relevance), -1)
+    return allocate(eye.allocator, scene.tree, relevance, budget, way.fixation, **(eye.options | context))
 
 
 # ---- what counts as found -----------------------------------------------------------------------------------------

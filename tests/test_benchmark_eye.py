@@ -190,7 +190,7 @@ def test_the_command_from_end_to_end(folder, monkeypatch, capsys):
     assert rows["dag", "oracle", 273]["value"] == rows["foveated", "oracle", 64]["value"] == 1
     assert {row["sort"] for row in results["found"]["sorts"]} == {"company", "total"}
     shared = {(row["allocator"], row["budget"]): row for row in results["overlap"]["rows"]}
-    assert len(shared) == 6 and shared["foveated", 273]["n"] == 2 and 0 <= shared["foveated", 64]["value"] < 1
+    assert len(shared) == 9 and shared["foveated", 273]["n"] == 2 and 0 <= shared["foveated", 64]["value"] < 1
     assert "commit" in results["machine"] and "oracle" in capsys.readouterr().out
 
 

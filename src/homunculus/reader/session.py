@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from homunculus.reader.scout import Scout
 
 CELL = 32
-READ_PRINT = 7.0  # pixels: smaller print is not read
+READ_PRINT = 6.0  # pixels: smaller print is not read
 MIN_CONFIDENCE = 0.35  # of a reading that is kept
 TOKEN_PIXELS = 42  # strip pixels that make about one token of text
 MAX_READ = 4000  # lines kept as read; the oldest go first
 ALLOCATOR, RELEVANCE, BUDGET = "foveated", "query", 273
 FREE_ALLOCATOR = "dag"  # without a question: shows the most lines legibly, see benchmarks/legible.py
+CUT_PRINT = {"min_print": READ_PRINT, "clear_print": 9.0}  # pixels: from where the recogniser reads, and reads well
 BY_LEGIBILITY = ("dag", "foveated")  # allocators that cut by legibility unless told otherwise
 
 
@@ -135,7 +136,7 @@ class Page:
     def eye(self, questions: Sequence[str], allocator: str, relevance: str, budget: int, **options: Any) -> Eye:
         """What looks at the page for questions: rules that can cut by legibility do, unless told otherwise."""
         if allocator in BY_LEGIBILITY and "error" not in options:
-            options["error"] = "legibility"
+            options = {"error": "legibility", **CUT_PRINT, **options}
         finder = self.reader.finder.boxes if options.get("error") == "legibility" else None
         scout = self.reader.scout if any(question.strip() for question in questions) else False
         return Eye(allocator, relevance, budget, cell=CELL, scout=scout, finder=finder, **options)
