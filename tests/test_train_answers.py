@@ -205,7 +205,7 @@ def test_transcripts_stand_for_the_true_lines_in_part_of_the_lessons(settings, l
     path, rows = tmp_path / "read.jsonl.gz", []
     for page in load_set(Path(settings.data), "docvqa", {}):
         read = [{"text": f"~{line.text}", "box": line.box, "confidence": 0.7} for line in page.versions[0]]
-        rows.append({"image": page.name, "scale": 1, "lines": read})
+        rows.append({"image": page.name, "shown": "finest", "lines": read})
     with gzip.open(path, "wt") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
     mix = {"docvqa": 1.0}

@@ -307,7 +307,7 @@ def test_batches_are_of_lines_of_about_one_width():
     assert len(rows) == recognizing.pixels_of(2) // (32 * columns) and columns in recognizing.BUCKETS
     assert all(recognizing.widths_of(store.lines[rows]) <= columns)
     page = torch.full((60, MAX_WIDTH), 255, dtype=torch.uint8)
-    wrong = torch.tensor([[0.0, 30, 20, 30, 20], [0, 30, 400, 30, 5], [0, 30, 400, 30, 20]])
+    wrong = torch.tensor([[0.0, 30, 20, 30, 20], [0, 30, 400, 30, 4], [0, 30, 400, 30, 20]])
     texts = ["too many letters for it", "print too small", "请问"]
     empty = LineStore(PageStore.of([page], CPU), torch.zeros(3).long(), wrong, texts, torch.ones(3))
     assert len(empty.lines) == 0 and empty.batch(1000, random.Random(0)) is None
@@ -438,8 +438,8 @@ def test_transcripts_are_what_finder_and_recogniser_read(homunculus, tmp_path):
     assert code == 0 and f"2 pages, in {out}" in said and err == ""
     with gzip.open(out, "rt") as file:
         rows = [json.loads(line) for line in file]
-    assert [(row["image"], row["scale"]) for row in rows] == [
-        (f"docvqa/train/images/docvqa{n}.png", scale) for n in range(2) for scale in (1, 2)
+    assert [(row["image"], row["shown"]) for row in rows] == [
+        (f"docvqa/train/images/docvqa{n}.png", shown) for n in range(2) for shown in ("finest", "coarsest")
     ]
     texts = [line["text"].lower() for line in rows[2]["lines"]]
     assert likeness(texts, ["field 1 of docvqa", "total 7", "invoice number:"]) > 0.7

@@ -98,14 +98,18 @@ def bilinear(flat: Tensor, base: Tensor, sizes: Tensor, spots: Tensor) -> Tensor
     return upper * (1 - dy) + lower * dy
 
 
-def sample_strips(levels: Sequence[Tensor], lines: Tensor, height: int = STRIP_HEIGHT) -> tuple[Tensor, Tensor]:
+def sample_strips(
+    levels: Sequence[Tensor], lines: Tensor, height: int = STRIP_HEIGHT, shown: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Strips of lines from the pyramid of one grey page, levels [h, w] each, finest first.
 
-    Returns uint8 [n, 1, height, W], grey behind the end of each strip, and their widths [n].
+    With `shown` int64 [n] each line is seen at that level, or at a coarser one if the strip needs no finer one. Returns
+    uint8 [n, 1, height, W], grey behind the end of each strip, and their widths [n].
     """
     widths = widths_of(lines, height)
     columns = columns_of(int(widths.max()) if len(lines) else 0)
-    level = strip_level(lines, height).clamp(max=len(levels) - 1)
+    level = strip_level(lines, height)
+    level = (level if shown is None else torch.maximum(level, shown)).clamp(max=len(levels) - 1)
     flat = torch.cat([page.flatten() for page in levels])
     starts = torch.tensor([0, *(page.numel() for page in levels[:-1])], device=lines.device).cumsum(0)
     sizes = torch.tensor([page.shape for page in levels], device=lines.device)

@@ -18,7 +18,7 @@ from homunculus.train.ocr.store import PageStore
 from homunculus.train.work import Losses, Task
 
 BUCKETS = (128, 256, 384, 512, 768, 1024, 1536)  # widths of strips in a batch
-MIN_PRINT = 7.0  # pixels: print is not shown smaller
+MIN_PRINT = 5.0  # pixels: print is not shown smaller
 TOO_NARROW = 1.15  # time steps a character needs at least
 
 
@@ -66,7 +66,7 @@ def strips_of(store: LineStore, rows: Tensor, columns: int, hard: float) -> tupl
     level = strip_level(lines)
     if hard:
         deepest = (lines[:, 4] / MIN_PRINT).log2().clamp(min=0)
-        shown = (torch.rand_like(deepest) ** 1.5 * (deepest + 1)).floor().long()
+        shown = (torch.rand_like(deepest) * (deepest + 1)).floor().long()
         level = torch.maximum(level, torch.minimum(shown, deepest.long()))
     level = level.clamp(max=store.pages.base.shape[1] - 1)
     spots = strip_grid(lines, widths, columns_of(columns))

@@ -17,15 +17,17 @@ from torch import Tensor
 from homunculus.errors import InputError
 from homunculus.files import replacing
 from homunculus.reader import LineFinder, Recognizer, load_finder, load_recognizer
+from homunculus.reader.session import READ_PRINT
 from homunculus.reader.strips import boxes_of, grey_pyramid, sample_strips
 
-SCALES = (1, 2)  # pages are read as they are, and at half their size
-MIN_PRINT = 7.5  # pixels: smaller print is not read
 LEVELS = 4
 
 
 def transcribe(weights: Path, folders: Sequence[Path], out: Path, device: str) -> int:
-    """Read all pages of data folders at both scales; one JSON line each. Returns how many pages there were."""
+    """Read all pages of data folders, each line at its finest and at its coarsest legible level.
+
+    Writes one JSON line for each of both. Returns how many pages there were.
+    """
     finder, recognizer = load_finder(weights, device), load_recognizer(weights, device)
     names = [(folder, name) for folder in folders for name in _images(folder)]
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -48,23 +50,20 @@ def _images(folder: Path) -> list[str]:
 
 
 def _rows(pixels: Tensor, finder: LineFinder, recognizer: Recognizer) -> list[dict[str, Any]]:
-    """What is read on one page at each scale."""
+    """What is read on one page at the finest and at the coarsest legible level of each line."""
     found = finder.find(pixels)
-    levels = grey_pyramid(pixels, LEVELS)
+    lines = found.lines[found.lines[:, 4] >= READ_PRINT].to(pixels.device)
+    boxes, levels = boxes_of(lines).round().tolist(), grey_pyramid(pixels, LEVELS)
+    coarsest = (lines[:, 4] / READ_PRINT).log2().floor().long()
     rows = []
-    for scale in SCALES:
-        lines = found.lines[found.lines[:, 4] >= MIN_PRINT * scale].to(pixels.device)
+    for shown in ("finest", "coarsest"):
+        texts = []
         if len(lines):
-            zoomed = torch.cat((lines[:, :4], lines[:, 4:]), 1) / scale
-            strips, widths = sample_strips(levels[scale.bit_length() - 1 :], zoomed)
-            texts = recognizer(strips, widths)
-        else:
-            texts = []
-        boxes = boxes_of(lines).round().tolist()
+            texts = recognizer(*sample_strips(levels, lines, shown=coarsest if shown == "coarsest" else None))
         known = [
             {"text": text, "box": box, "confidence": round(sure, 3)}
             for (text, sure), box in zip(texts, boxes, strict=True)
             if text
         ]
-        rows.append({"scale": scale, "lines": known})
+        rows.append({"shown": shown, "lines": known})
     return rows
