@@ -34,7 +34,7 @@ from homunculus.eval.metrics import interval, metric_of
 from homunculus.eval.runner import BATCH_SIZE, Batch, ModelSpec, Row, key_in, plan, run
 from homunculus.eval.ways import Way
 from homunculus.files import replacing
-from homunculus.reader.prompt import NOT_FOUND
+from homunculus.reader.prompt import MAX_TOKENS, NOT_FOUND
 from homunculus.reader.weights import device_of, usual_dtype
 
 ROOT = Path(__file__).parents[1]
@@ -169,6 +169,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=BATCH_SIZE)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--max-text-tokens", type=int, default=MAX_TOKENS, help="of the page's text")
     parser.add_argument("--exact", action="store_true", help="float32, also where bfloat16 is usual")
     parser.add_argument("--weights", default="", help="folder of weights; else the shipped ones")
     parser.add_argument("--language", default="", help="folder or hub id of the language model")
@@ -187,7 +188,13 @@ def command(words: Sequence[str]) -> str:
 
 def measure(args: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:
     """Answer what is missing, and sum up what was asked now."""
-    spec = ModelSpec(weights=args.weights, language=args.language, device=args.device, exact=args.exact)
+    spec = ModelSpec(
+        weights=args.weights,
+        language=args.language,
+        device=args.device,
+        exact=args.exact,
+        max_text_tokens=args.max_text_tokens,
+    )
     todo, here = batches(args), machine(args.device)
     split = f"{args.split}, next page" if args.wrong_page else args.split  # answers of both do not mix
     folder = args.out.with_suffix("")

@@ -21,6 +21,7 @@ from homunculus.eye import Glance
 from homunculus.fixation import PAGE_DEGREES
 from homunculus.reader.blocks import steady
 from homunculus.reader.model import MAX_NEW_TOKENS, Answer, Reader
+from homunculus.reader.prompt import MAX_TOKENS
 from homunculus.reader.session import Page
 
 Row = dict[str, Any]
@@ -71,8 +72,8 @@ def row_of(ask: Ask, way: Way, said: Prediction, ms: float) -> Row:
 class ReaderBackend:
     """Our reader, with any allocator and relevance."""
 
-    def __init__(self, reader: Reader, max_new_tokens: int = MAX_NEW_TOKENS) -> None:
-        self.reader, self.max_new_tokens = reader, max_new_tokens
+    def __init__(self, reader: Reader, max_new_tokens: int = MAX_NEW_TOKENS, max_text_tokens: int = MAX_TOKENS) -> None:
+        self.reader, self.max_new_tokens, self.max_text_tokens = reader, max_new_tokens, max_text_tokens
         self.pages: dict[Path, Page] = {}
 
     @torch.no_grad()
@@ -124,7 +125,9 @@ class ReaderBackend:
             pages += [page] * len(about)
             found = look_at(page, [ask.looked for ask in about], way)
             glances += [replace(glance, question=ask.item.question) for ask, glance in zip(about, found, strict=True)]
-        *_, answers = self.reader.reply(pages, glances, max_new_tokens=max_new_tokens, every=False)
+        *_, answers = self.reader.reply(
+            pages, glances, max_new_tokens=max_new_tokens, max_text_tokens=self.max_text_tokens, every=False
+        )
         return answers
 
     def _by_page(self, asks: Sequence[Ask]) -> Iterator[tuple[Page, list[Ask]]]:

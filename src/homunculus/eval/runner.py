@@ -27,6 +27,7 @@ from homunculus.eval.regions import further_asks
 from homunculus.eval.ways import ORACLE, Way
 from homunculus.files import replacing
 from homunculus.reader.model import MAX_NEW_TOKENS
+from homunculus.reader.prompt import MAX_TOKENS
 
 BATCH_SIZE = 16  # questions of a batch
 WAYS_A_PIECE = 12  # ways of what a worker is given; what it has not done when it is killed is lost
@@ -172,6 +173,7 @@ class ModelSpec:
         weights: folder of the reader's weights; without one the shipped ones.
         language: folder or hub id of the reader's language model; without one that of the package.
         exact: float32 on every device.
+        max_text_tokens: of the page's text that the reader's language model is given.
     """
 
     model: str = ""
@@ -181,6 +183,7 @@ class ModelSpec:
     device: str = "cpu"
     exact: bool = False
     max_new_tokens: int = MAX_NEW_TOKENS
+    max_text_tokens: int = MAX_TOKENS
 
     def load(self, share: float = 1.0) -> Backend:
         """The loaded model, which may take this share of the machine."""
@@ -198,7 +201,7 @@ class ModelSpec:
         dtype = torch.float32 if self.exact else None
         weights = Path(self.weights) if self.weights else None
         reader = load_reader(weights, self.language or None, self.device, dtype)
-        return ReaderBackend(reader, self.max_new_tokens)
+        return ReaderBackend(reader, self.max_new_tokens, self.max_text_tokens)
 
     def marks(self) -> dict[str, Any]:
         """What answers depend on: the model by name, the reader by the hashes of its weights."""
