@@ -71,9 +71,9 @@ def test_the_same_seed_gives_the_same_page(pages):
         assert (again.glyphs == pages[seed].glyphs).all() and (again.strokes == pages[seed].strokes).all()
 
 
-def test_business_pages_are_a_third_of_all():
+def test_business_pages_are_half_of_all():
     weight = {kind: WEIGHTS.get(kind, 1) for kind in KINDS}
-    assert 0.3 < sum(weight[kind] for kind in OURS) / sum(weight.values()) < 0.37
+    assert 0.45 < sum(weight[kind] for kind in OURS) / sum(weight.values()) < 0.55
 
 
 @pytest.mark.parametrize("kind", OURS)
@@ -127,4 +127,4 @@ def test_the_same_meaning_is_asked_by_other_words_than_the_page_has():
             ):
                 total += 1
                 other += named[1] not in text
-    assert total > 60 and 0.2 < other / total < 0.9
+    assert total > 40 and 0.2 < other / total < 0.9

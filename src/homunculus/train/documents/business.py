@@ -19,6 +19,7 @@ from homunculus.train.documents.business_parts import (
     side_by_side,
     strip,
 )
+from homunculus.train.documents.business_party_asks import SELLER, WHERE_GETS, WHERE_PAYS, WHO_GETS, WHO_PAYS
 from homunculus.train.documents.business_terms import BILLING
 from homunculus.train.documents.page import Pen
 
@@ -32,18 +33,6 @@ NUMBERS = {"invoice": "invoice_no", "order confirmation": "order_no", "quote": "
            "delivery note": "delivery_no"}  # fmt: skip
 BILL_TO = ("Bill to", "Invoice to", "Billed to", "Billing address", "Customer", "Invoice address", "Sold to", "Client")
 SHIP_TO = ("Ship to", "Deliver to", "Delivery address", "Shipping address", "Goods to", "Place of delivery")
-WHO_PAYS = ("Who is [billed|invoiced|the customer|the client]?", "To whom is the {doc} [addressed|made out|sent]?",
-            "Who [has to pay|bought this|gets the {doc}]?", "What is the name of the [customer|client|buyer]?",
-            "Who is the {doc} addressed to?")  # fmt: skip
-WHO_GETS = ("To whom are the goods [sent|shipped|delivered]?", "Who [receives|gets] the [goods|delivery|shipment]?",
-            "What is the name at the [delivery|shipping] address?")  # fmt: skip
-WHERE_PAYS = ("What is the [billing|invoice] address?", "What is the address of the [customer|client]?",
-              "Where [does the customer live|is the customer based]?")  # fmt: skip
-WHERE_GETS = ("What is the [delivery|shipping] address?", "Where [are|were] the goods [sent|delivered|shipped]?",
-              "To [which|what] address [is|was] it [sent|shipped|delivered]?")  # fmt: skip
-SELLER = ("Who [issued|sent|wrote] [this|the] {doc}?", "Which company is [this|the] {doc} from?",
-          "What is the name of the [seller|supplier|vendor|company]?",
-          "Who is the [seller|supplier|vendor]?")  # fmt: skip
 NOTES = (
     "Thank you for your business.", "Please quote the invoice number with your payment.",
     "Goods remain our property until paid in full.",

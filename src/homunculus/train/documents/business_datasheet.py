@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from homunculus.train.documents.business_datasheet_asks import MAKER, PRODUCT, PROPERTIES
+from homunculus.train.documents.business_form_asks import read_asks
 from homunculus.train.documents.business_parts import FULL, FieldStyle, Sheet, footer, lines, put, say
 from homunculus.train.documents.business_terms import Term
 from homunculus.train.documents.page import NOTHING, Pen
@@ -10,78 +12,77 @@ from homunculus.train.documents.parts import after_label
 _ROWS = """# General
 Model|Type|Model name|Version=code
 Article number|Order code|Part number|Item no.=code
-Colour|Finish|Housing colour=black/white/silver/anthracite/blue/red/RAL 7035=What colour is it?
-Warranty|Guarantee|Warranty period=1 year/2 years/24 months/36 months/5 years=How long is the warranty?
-Country of origin|Made in|Origin=country=Where is it made?
+Colour|Finish|Housing colour=black/white/silver/anthracite/blue/red/RAL 7035
+Warranty|Guarantee|Warranty period=1 year/2 years/24 months/36 months/5 years
+Country of origin|Made in|Origin=country
 EAN|Barcode|GTIN=ean
 Certifications|Approvals|Conformity=CE/CE, RoHS/UL/TUV/FCC/CE, UKCA
-Release date|Available from|On the market since=date=When was it released?
+Release date|Available from|On the market since=date
 # Dimensions and weight
-Width|Overall width|W=mm=How wide is it?
-Height|Overall height|H=mm=How [high|tall] is it?
-Depth|Length|Overall depth=mm=How [deep|long] is it?
-Net weight|Weight|Mass=kg=How heavy is it?/How much does it weigh?
-Shipping weight|Gross weight|Weight packed=kg=How heavy is the packed product?
+Width|Overall width|W=mm
+Height|Overall height|H=mm
+Depth|Length|Overall depth=mm
+Net weight|Weight|Mass=kg
+Shipping weight|Gross weight|Weight packed=kg
 Packaging size|Carton dimensions|Package (L x W x H)=boxed
 Pieces per carton|Packing unit|Units per box=count
 # Electrical data
-Operating voltage|Supply voltage|Rated voltage|Input voltage=volt=At what voltage does it [run|work]?
-Rated power|Power|Nominal power|Power rating=watt=How much power does it have?
-Power consumption|Power draw|Energy use=watt=How much power does it [use|draw|need]?
+Operating voltage|Supply voltage|Rated voltage|Input voltage=volt
+Rated power|Power|Nominal power|Power rating=watt
+Power consumption|Power draw|Energy use=watt
 Frequency|Mains frequency|Rated frequency=50 Hz/60 Hz/50 - 60 Hz
 Rated current|Current|Max. current=ampere
-Standby power|Consumption in standby|Standby=0.3 W/0.5 W/< 0.5 W/0.8 W/1 W=How much power does it use in standby?
+Standby power|Consumption in standby|Standby=0.3 W/0.5 W/< 0.5 W/0.8 W/1 W
 Protection class|IP rating|Degree of protection=IP20/IP44/IP54/IP65/IP67
-Battery capacity|Capacity of battery|Battery=battery=How [large|big] is the battery?
-Charging time|Time to full charge|Recharge time=hours=How long does charging take?
-Cable length|Length of cable|Power cord=1.2 m/1.5 m/1.8 m/2 m/3 m=How long is the cable?
+Battery capacity|Capacity of battery|Battery=battery
+Charging time|Time to full charge|Recharge time=hours
+Cable length|Length of cable|Power cord=1.2 m/1.5 m/1.8 m/2 m/3 m
 # Operating conditions
-Operating temperature|Ambient temperature|Temperature range=celsius=At what temperatures can it be used?
-Storage temperature|Temperature in storage=celsius=At what temperature should it be stored?
+Operating temperature|Ambient temperature|Temperature range=celsius
+Storage temperature|Temperature in storage=celsius
 Relative humidity|Humidity|Air humidity=10 - 90 %/20 - 80 %/5 - 95 %/max. 85 %
-Noise level|Sound pressure|Noise emission=noise=How loud is it?
+Noise level|Sound pressure|Noise emission=noise
 Altitude|Max. altitude|Operating altitude=2000 m/3000 m/5000 m
-Service life|Expected lifetime|Life expectancy=10 years/15 years/20,000 h/50,000 h=How long does it last?
+Service life|Expected lifetime|Life expectancy=10 years/15 years/20,000 h/50,000 h
 Maintenance interval|Service interval=6 months/12 months/every 500 h/24 months
 # Performance
-Maximum speed|Top speed|Max. speed=speed=How fast is it?
+Maximum speed|Top speed|Max. speed=speed
 Flow rate|Delivery rate|Max. flow=flow
 Maximum pressure|Working pressure|Pressure max.=6 bar/8 bar/10 bar/16 bar/145 psi
-Accuracy|Measuring accuracy|Tolerance=+/- 0.1 %/+/- 0.5 %/+/- 1 %/0.02 mm
+Accuracy|Measuring accuracy|Tolerance=+-0.1 %/+-0.5 %/1 %/0.02 mm/0.2 % of reading
 Efficiency|Efficiency factor|Degree of efficiency=percent2
-Capacity|Volume|Tank capacity=litre=How much does it hold?
-Load capacity|Max. load|Payload=kg=How much can it carry?
+Capacity|Volume|Tank capacity=litre
+Load capacity|Max. load|Payload=kg
 Resolution|Display resolution|Image resolution=1280 x 800/1920 x 1080/2560 x 1440/3840 x 2160
-Memory|RAM|Main memory=4 GB/8 GB/16 GB/32 GB=How much memory does it have?
+Memory|RAM|Main memory=4 GB/8 GB/16 GB/32 GB
 Storage|Hard disk|Internal storage=64 GB/128 GB/256 GB/512 GB/1 TB
 # Interfaces
-Display|Screen|Screen size=display=How large is the screen?
+Display|Screen|Screen size=display
 Connections|Ports|Interfaces=USB-C/2 x USB, LAN/RS-485/HDMI, USB/Ethernet, Wi-Fi
 Wireless|Radio|Wireless standards=Wi-Fi 5/Wi-Fi 6/Bluetooth 5.0/Bluetooth 5.3/Zigbee/none
 Protocol|Communication protocol|Bus system=Modbus/KNX/BACnet/CANopen/Profinet
 Operating system|Software platform|OS=Linux/Android 13/Windows 11/proprietary
 # Ordering
-List price|Retail price|Recommended price=money=How much does it cost?/What is the price?
-Delivery time|Lead time|Available within=5 days/1 week/2 weeks/3 - 4 weeks/10 working days=How long does delivery take?
-Minimum order|Min. order quantity|MOQ=count=How many must be ordered at least?
+List price|Retail price|Recommended price=money
+Delivery time|Lead time|Available within=5 days/1 week/2 weeks/3 - 4 weeks/10 working days
+Minimum order|Min. order quantity|MOQ=count
 Accessories included|Scope of delivery|Included=cable, manual/wall mount/carrying case/none/charger
 Spare part no.|Replacement part|Filter part no.=code"""
 
-PRODUCT = ("What is the name of the [product|device|model]?", "Which [product|model] is [this|described]?",
-           "What product is the {doc} about?")  # fmt: skip
-MAKER = ("Who [makes|manufactures|produces] [it|this]?", "Which company makes the product?", "Who is the manufacturer?")
 SMALL_PRINT = ("Subject to change without notice.", "All data without warranty.", "Errors and omissions excepted.")
 
 
 def _read(text: str) -> dict[str, list[Term]]:
-    """Terms by section; questions of a term are separated by slashes."""
+    """Terms by section, with their questions."""
     found: dict[str, list[Term]] = {}
+    asks = read_asks(PROPERTIES)
     for row in text.splitlines():
         if row.startswith("# "):
             terms = found.setdefault(row[2:], [])
             continue
-        labels, kind, *asks = row.split("=")
-        terms.append(Term(kind, tuple(labels.split("|")), tuple(asks[0].split("/")) if asks else ()))
+        names, kind = row.split("=")
+        labels = tuple(names.split("|"))
+        terms.append(Term(kind, labels, asks[labels[0]]))
     return found
 
 

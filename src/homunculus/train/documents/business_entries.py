@@ -5,6 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, timedelta
 
+from homunculus.train.documents.business_line_asks import (
+    AFTER,
+    BALANCE_ON,
+    CAME,
+    EARNED_LINE,
+    ENTRY,
+    ENTRY_IN,
+    ENTRY_OUT,
+    PAY_YEAR,
+    REFERENCE,
+    SPENT,
+    TAKEN_LINE,
+    VALUED,
+    WHAT,
+    WHEN,
+)
 from homunculus.train.documents.business_listing import Column, Listing
 from homunculus.train.documents.business_parts import Sheet, say
 from homunculus.train.documents.page import Mark, Pen
@@ -20,30 +36,9 @@ EARNED = ("Basic salary", "Overtime", "Bonus", "Holiday pay", "Child allowance",
           "Commission", "13th month salary")  # fmt: skip
 TAKEN = ("Income tax", "Social security", "Pension fund", "Health insurance", "Unemployment insurance", "Union dues",
          "Withholding tax", "Accident insurance", "Student loan", "Canteen")  # fmt: skip
-SPENT = ("What was paid on {day}?", "How much [was|went] [paid|debited|out] on {day}?",
-    "What [amount|sum] was [paid|debited] on {day}?",
-         "How much was spent on {day}?")  # fmt: skip
-CAME = ("How much [came in|was credited|was received] on {day}?", "What [amount|sum] was credited on {day}?")
-ENTRY = ("What is the amount of [the entry |]{item}?", "How much [was|is] {item}?", "What was the amount of '{item}'?",
-         "How much was [booked|paid|charged|posted] for {item}?", "{item}: how much?")  # fmt: skip
-WHEN = (
-    "When was {item} [booked|posted|entered]?",
-    "On [which|what] [date|day] was {item}[| booked]?",
-    "What is the date of {item}?",
-)
-WHAT = ("[What|Which entry|Which transaction] [was|is] [booked|listed|posted] on {day}?",
-    "What is the description of the entry [on|of] {day}?",
-        "What happened on {day}?")  # fmt: skip
-AFTER = (
-    "What was the balance after {item}?",
-    "What [is|was] the balance on the line {item}?",
-    "How much was left after {item}?",
-)
-EARNED_LINE = ("How much is the {item}?", "What is the amount of {item}?", "How much [was|is] paid for {item}?",
-               "What is the {item} this period?")  # fmt: skip
-TAKEN_LINE = ("How much is the {item}?", "How much [was|is] [deducted|withheld|taken off] for {item}?",
-              "What is the deduction for {item}?", "What [amount|sum] goes to {item}?")  # fmt: skip
-PAY_YEAR = ("What is the {item} [for the year|year to date|so far this year]?", "How much is {item} year to date?")
+
+# How often, and what, is asked about the other columns of an entry.
+OTHERS = ((0.5, "date", WHEN), (0.5, "balance", AFTER), (0.3, "value", VALUED), (0.3, "ref", REFERENCE))
 
 
 def entries(sheet: Sheet, flows: list[float], opening: float | None) -> None:
@@ -115,17 +110,19 @@ def entry_questions(sheet: Sheet, rows: list[dict[str, str]], written: list[dict
         marks, name = written[at], rows[at]["name"]
         amount = marks.get("amount") or marks.get("in" if flows[at] > 0 else "out") or []
         if names.count(name.lower()) == 1 and len(name) < 40:
-            say(pen, "table", ENTRY, amount, item=name)
-            if rng.random() < 0.5:
-                say(pen, "table", WHEN, marks.get("date", []), item=name)
-            if marks.get("balance") and rng.random() < 0.5:
-                say(pen, "table", AFTER, marks["balance"], item=name)
+            say(pen, "table", (*ENTRY, *(ENTRY_IN if flows[at] > 0 else ENTRY_OUT)), amount, item=name)
+            for share, key, asks in OTHERS:
+                if marks.get(key) and rng.random() < share:
+                    say(pen, "table", asks, marks[key], item=name)
         if days.count(days[at]) == 1:
-            say(pen, "table", CAME if flows[at] > 0 else SPENT, amount, day=values.spoken(days[at]))
+            day = values.spoken(days[at])
+            say(pen, "table", CAME if flows[at] > 0 else SPENT, amount, day=day)
             if rng.random() < 0.5:
-                say(pen, "table", WHAT, marks.get("name", []), day=values.spoken(days[at]))
+                say(pen, "table", WHAT, marks.get("name", []), day=day)
+            if rng.random() < 0.35:
+                say(pen, "table", BALANCE_ON, marks.get("balance", []), day=day)
     other = pen.texts("company")
-    pen.strangers.append(("item_price", other, {"item": other}))
+    pen.strangers.append((rng.choice(("item_price", "entry", "entry")), other, {"item": other}))
 
 
 def pay_table(sheet: Sheet, title: str, names: Sequence[str], amounts: list[float], x0: float, x1: float) -> None:

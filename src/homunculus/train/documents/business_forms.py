@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from homunculus.train.documents.business_form_terms import CHOICES, FORMS, ISSUED
 from homunculus.train.documents.business_parts import FULL, FieldStyle, Pair, Sheet, box_row, footer, put, say
+from homunculus.train.documents.business_party_asks import OFFICE, REVISION, SIGNED
 from homunculus.train.documents.business_terms import Term
 from homunculus.train.documents.form import cross, cuts, marked
 from homunculus.train.documents.page import LEAST, NOTHING, Mark, Pen
@@ -15,17 +16,10 @@ from homunculus.train.documents.reasoning import LONG, claim
 from homunculus.train.documents.wording import bare
 
 LETTERS = "ABCDEFGH"
-ISSUER = ("Who issues [this|the] {doc}?", "Which [office|authority|organisation] is [this|the] {doc} from?",
-          "What is the name of the [office|authority|issuer]?")  # fmt: skip
 HINTS = (
     "Please complete in block capitals.", "Fill in all fields that apply to you.", "Fields marked * are required.",
     "Attach copies of all documents.", "Return the signed form within 30 days.", "See the instructions on page 2.",
 )  # fmt: skip
-SIGNED = (
-    ("Where was [it|the {doc}] signed?", "[In which|What] place was it signed[| in]?"),
-    ("When was [it|the {doc}] signed?", "What is the date of the signature?", "On [which|what] day was it signed?"),
-)
-REVISION = ("What is the [form number|number of the form]?", "Which [form|form number] is this?")
 
 
 def boxed_form(pen: Pen) -> None:
@@ -64,7 +58,7 @@ def top(sheet: Sheet, title: str, office: str) -> None:
     size = style.size * rng.uniform(1.4, 2.2)
     if rng.random() < 0.6:
         issuer = put(pen, office, pen.left, pen.y, font=style.bold, limit=(pen.right - pen.left) * 0.6)
-        say(pen, "company", ISSUER, issuer)
+        say(pen, "company", OFFICE, issuer)
         if rng.random() < 0.7:
             code = f"Form {rng.choice('ABDKTW')}-{rng.randint(1, 999)}"
             mark = put(pen, code, pen.right, pen.y, align="right", limit=(pen.right - pen.left) * 0.35)

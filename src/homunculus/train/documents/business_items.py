@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from homunculus.train.documents.business_line_asks import (
+    AMOUNT,
+    CODE,
+    COST,
+    DELIVERED,
+    EACH,
+    ORDERED,
+    QUANTITY,
+    RATE,
+    UNIT,
+    WITH_AMOUNT,
+    WITH_CODE,
+)
 from homunculus.train.documents.business_listing import Column, Listing
 from homunculus.train.documents.business_parts import Sheet, put, say
 from homunculus.train.documents.business_values import UNITS
@@ -11,20 +25,6 @@ from homunculus.train.documents.page import NOTHING, Mark
 from homunculus.train.documents.parts import NTH
 from homunculus.train.documents.reasoning import Series, compare, count, total_claim
 
-AMOUNT = ("How much was charged for {item}?", "What is the [amount|line total|total] for {item}?",
-          "How much [is|comes to] the line {item}[| in total]?",
-          "What [amount|sum] is [listed|billed|charged] for {item}?",
-          "{item}: what is the [amount|line total]?")  # fmt: skip
-CODE = (
-    "What is the [item number|article number|code|SKU|part number] of {item}?",
-    "Which [code|article number] does {item} have?",
-)
-WITH_CODE = ("[Which|What] [item|article|product] has the [number|code] {value}?", "What is [{value}|item {value}]?",
-             "What does [article|item|position] {value} [stand for|describe]?")  # fmt: skip
-UNIT = ("In [what|which] unit is {item} [sold|billed|counted]?", "What is the unit of {item}?")
-RATE = ("What is the [VAT|tax] rate?", "At [which|what] rate is [tax|VAT] charged?",
-    "How many percent is the [tax|VAT]?",
-        "What [percentage|rate] of [tax|VAT] [applies|is charged]?")  # fmt: skip
 DETAILS = ("Colour: black", "2-year warranty", "incl. mounting kit", "Delivered in one lot", "as per your request",
            "Model 2024, refurbished", "Work performed on site", "Batch {n}", "Length {n} mm",
            "Serial no. {n}")  # fmt: skip
@@ -121,21 +121,17 @@ def item_questions(sheet: Sheet, table: Listing, items: list[BillItem], rows: li
                    done: list[dict[str, list[Mark]]]) -> None:  # fmt: skip
     """What can be asked about the lines of a bill."""
     pen, rng, nothing = sheet.pen, sheet.pen.rng, list[Mark]()
+    many = QUANTITY + (DELIVERED if pen.noun == "delivery note" else ORDERED)
+    sums_ = [text for row in rows for text in {row["amount"], row["each"]}]
     for at, (item, row, marks) in enumerate(zip(items, rows, done, strict=False)):
         name, each = item.name, marks.get("each", nothing)
         if not marks.get("name"):
             continue
         amount = marks.get("amount", nothing)
-        plain = item.count == 1 or not each
-        say(
-            pen,
-            "table",
-            AMOUNT if not plain or rng.random() < 0.5 else ("How much [is|was|does] {item}[| cost]?",),
-            amount,
-            item=name,
-        )
-        pen.ask("table", "item_qty", marks.get("qty", nothing), item=name)
-        pen.ask("table", "item_unit", each, item=name)
+        single = item.count == 1 or not each
+        say(pen, "table", COST if single and rng.random() < 0.5 else AMOUNT, amount, item=name)
+        either(sheet, "item_qty", many, marks.get("qty", nothing), name)
+        either(sheet, "item_unit", EACH, each, name)
         if amount and table.heads.get("amount") and rng.random() < 0.5:
             pen.ask("table", "cell", amount, row=name, column=table.heads["amount"].text)
         if marks.get("code"):
@@ -145,11 +141,23 @@ def item_questions(sheet: Sheet, table: Listing, items: list[BillItem], rows: li
             say(pen, "table", UNIT, marks["unit"], item=name)
         if at < len(NTH) and rng.random() < 0.4:
             pen.ask("table", "item_nth", marks["name"], nth=NTH[at])
-        if amount and [other["amount"] for other in rows].count(row["amount"]) == 1 and rng.random() < 0.4:
-            pen.ask("table", "item_with", marks["name"], value=row["amount"])
+        if amount and sums_.count(row["amount"]) == 1 and rng.random() < 0.4:
+            if rng.random() < 0.25:
+                pen.ask("table", "item_with", marks["name"], value=row["amount"])
+            else:
+                say(pen, "table", WITH_AMOUNT, marks["name"], value=row["amount"])
     other = pen.texts("product")
-    pen.strangers.append(("item_price" if sheet.pen.noun != "delivery note" else "item_qty", other, {"item": other}))
+    asked = ("item_qty", "line_count") if pen.noun == "delivery note" else ("item_price", "line_amount")
+    pen.strangers.append((rng.choice(asked), other, {"item": other}))
     compared(sheet, items, done)
+
+
+def either(sheet: Sheet, known: str, templates: Sequence[str], marks: list[Mark], item: str) -> None:
+    """A question about an item, as about one of a receipt or as business people ask it."""
+    if sheet.pen.rng.random() < 0.25:
+        sheet.pen.ask("table", known, marks, item=item)
+    else:
+        say(sheet.pen, "table", templates, marks, item=item)
 
 
 def compared(sheet: Sheet, items: list[BillItem], done: list[dict[str, list[Mark]]]) -> None:

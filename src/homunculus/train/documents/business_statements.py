@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from homunculus.train.documents.business_entries import EARNED, TAKEN, entries, pay_table
+from homunculus.train.documents.business_line_asks import LINE, PER_UNIT, USED
 from homunculus.train.documents.business_listing import Column, Listing
 from homunculus.train.documents.business_parts import (
     FieldStyle,
@@ -19,6 +20,7 @@ from homunculus.train.documents.business_parts import (
     side_by_side,
     strip,
 )
+from homunculus.train.documents.business_party_asks import HOME, ISSUER, OWNER
 from homunculus.train.documents.business_terms import PAYROLL, STATEMENT
 from homunculus.train.documents.page import Mark, Pen
 from homunculus.train.documents.reasoning import Series, compare
@@ -45,16 +47,7 @@ NOTES = ("Please check this statement and report errors within 30 days.",
          "This is a computer-generated statement.", "Keep this document for your records.",
          "Questions? Call our hotline.",
          "The amount will be debited from your account.")  # fmt: skip
-ISSUER = ("Which [bank|company|firm] [issued|sent] [this|the] {doc}?", "Who is [this|the] {doc} from?",
-          "What is the name of the [bank|company|issuer]?", "Who [issued|sent] the {doc}?")  # fmt: skip
-OWNER = ("Who is the {doc} addressed to?", "To whom is [this|the] {doc} addressed?", "Whose {doc} is [this|it]?",
-         "What is the name of the [customer|addressee|account holder]?",
-         "Who [gets|receives] [this|the] {doc}?")  # fmt: skip
-HOME = ("What is the address of the [customer|addressee]?", "Where does [{name}|the customer] live?",
-        "What is {name}'s address?")  # fmt: skip
-LINE = ("How much is [charged for |the |]{item}?", "What is the [amount|charge] for {item}?",
-    "What does {item} [cost|come to]?",
-        "How much [do I pay|was charged] for {item}?")  # fmt: skip
+FIRMS = {"bank": "bank", "card": "bank", "payroll": "employer"}
 
 
 def statement(pen: Pen) -> None:
@@ -86,7 +79,8 @@ def issuer(sheet: Sheet, kind: str) -> None:
         ink = style.ink
     title = rng.choice(TITLES[kind])
     mark = put(pen, name, pen.left + 4, pen.y, size, style.head, limit=wide * 0.55, ink=ink)
-    say(pen, "company", ISSUER, mark)
+    firm = FIRMS.get(kind, "company") if rng.random() < 0.7 else "company"
+    say(pen, "company", ISSUER, mark, firm=firm)
     beside = put(pen, title, pen.right - 4, pen.y, size * 0.85, style.bold, "right", wide * 0.4, ink)
     pen.ask("title", "title", beside)
     pen.y += size * 1.6
@@ -261,14 +255,17 @@ def charges(sheet: Sheet, names: Sequence[str]) -> list[float]:
         if not marks.get("name") or not marks.get("amount"):
             break
         say(pen, "table", LINE, marks["amount"], item=row["name"])
-        if marks.get("used") and rng.random() < 0.4:
-            pen.ask("table", "cell", marks["used"], row=row["name"], column=table.heads["used"].text or "quantity")
-        if marks.get("rate") and rng.random() < 0.4:
-            pen.ask("table", "cell", marks["rate"], row=row["name"], column=table.heads["rate"].text or "rate")
+        for key, asks in (("used", USED), ("rate", PER_UNIT)):
+            if marks.get(key) and rng.random() < 0.5:
+                if table.heads.get(key) and rng.random() < 0.25:
+                    pen.ask("table", "cell", marks[key], row=row["name"], column=table.heads[key].text)
+                else:
+                    say(pen, "table", asks, marks[key], item=row["name"])
         names_.append(marks["name"][0])
         marks_.append(marks["amount"][0])
     table.close(1.0)
-    pen.strangers.append(("item_price", other := rng.choice(CHARGES + CALLS), {"item": other}))
+    name = rng.choice(("item_price", "charge", "charge"))
+    pen.strangers.append((name, other := rng.choice(CHARGES + CALLS), {"item": other}))
     if values.english and len(names_) > 1:
         compare(
             pen, Series("bill", "item", "amount", names_, amounts[: len(names_)], marks_, 2, "", "item", summed=True)

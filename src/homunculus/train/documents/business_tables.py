@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from homunculus.train.documents import business_table_asks as asks
+from homunculus.train.documents.business_column_asks import MEANT
 from homunculus.train.documents.business_listing import Column, Listing
 from homunculus.train.documents.business_parts import FULL, fine_print, footer, lines, put, say
 from homunculus.train.documents.business_values import UNITS as SOLD
@@ -13,21 +15,6 @@ from homunculus.train.documents.page import LEAST, NOTHING, Mark, Pen
 from homunculus.train.documents.reasoning import Series, compare, count, plural
 from homunculus.train.text import MONTHS, SHORT
 
-CELL = ("What is the {column} [of|for] {row}?", "What is the {column} for {row}?", "what is {column} for {row}",
-        "How [much|high] is the {column} of {row}?", "[For|In the row] {row}, what is the {column}?", "{row} {column}?",
-        "What [figure|value|number] is given for {row} under {column}?", "Look up {column} for {row}.",
-        "What does {row} have [under|in the column] {column}?")  # fmt: skip
-PERIOD = ("What was {row} in {column}?", "What is the [figure|value] [of|for] {row} in {column}?",
-    "How much was {row} in {column}?",
-          "What did {row} [reach|come to] in {column}?", "{row} in {column}?")  # fmt: skip
-WHICH = ("[Which|What] {thing} has {value} [in|under|for] {column}?", "[Which|What] {thing} has a {column} of {value}?",
-         "For which {thing} is the {column} {value}?", "Whose {column} is {value}?")  # fmt: skip
-TOTAL = ("What is the total for {column}?", "What is the total {column}?", "How much is {column} in total?",
-         "What is the [sum|total] of [the column |]{column}?", "What is the overall {column}?")  # fmt: skip
-GROUP = (
-    "[Which|Under which] group [is|does] {row} [in|under|belong to]?",
-    "Under [which|what] heading is {row}[| listed]?",
-)
 SUBJECTS = (  # what the rows are, their kind, and the columns that they may have with what is in them
     ("product", "product", "Article no.=code|Pack|size=pack|Unit=sold|List price=price|Net price=price|Stock=whole|"
         "Weight|(kg)=small"
@@ -273,7 +260,7 @@ def totals(pen: Pen, table: Listing, plan: TableContent, values: Values, count_:
     for key in sums:
         head = table.heads.get(key, NOTHING)
         if marks.get(key) and head:
-            say(pen, "table", TOTAL, marks[key], column=head.text)
+            say(pen, "table", asks.PERIOD_TOTAL if timed(plan, head.text) else asks.TOTAL, marks[key], column=head.text)
 
 
 def questions(
@@ -287,15 +274,37 @@ def questions(
         name, cell, head = plan.rows[at]["row"], written[at].get(key, []), table.heads[key].text
         if not cell or not written[at].get("row"):
             continue
-        say(pen, "table", PERIOD if plan.timed and rng.random() < 0.7 else CELL, cell, row=name, column=head)
+        ask_cell(pen, plan, cell, name, head)
         text = plan.rows[at][key]
         if sum(row[key] == text for row in plan.rows) == 1 and len(text) > 1 and rng.random() < 0.3:
-            say(pen, "table", WHICH, written[at]["row"], thing=plan.thing, value=text, column=head)
+            which = asks.PERIOD_WHICH if timed(plan, head) else asks.WHICH
+            say(pen, "table", which, written[at]["row"], thing=plan.thing, value=text, column=head)
         if groups[at] and rng.random() < 0.25:
-            say(pen, "table", GROUP, [groups[at]], row=name)
+            say(pen, "table", asks.GROUP, [groups[at]], row=name)
     if keys:
         other = pen.texts("rare") if plan.timed else pen.texts("product")
-        pen.strangers.append(("cell", other, {"row": other, "column": table.heads[rng.choice(keys)].text}))
+        name, head = rng.choice(("cell", "table_cell", "table_cell")), table.heads[rng.choice(keys)].text
+        pen.strangers.append((name, other, {"row": other, "column": head}))
+
+
+def ask_cell(pen: Pen, plan: TableContent, cell: list[Mark], row: str, column: str) -> None:
+    """One question for a cell: by the names of row and column, or by what the column means."""
+    rng = pen.rng
+    meant = MEANT.get(f"{plan.thing}: {column}", ())
+    if timed(plan, column):
+        say(pen, "table", asks.PERIOD, cell, row=rng.choice((row, row.lower())), column=column)
+    elif column.startswith(("Budget ", "Actual ")) and rng.random() < 0.6:
+        sort, year = column.split()
+        say(pen, "table", asks.PLANNED if sort == "Budget" else asks.REACHED, cell, row=row.lower(), year=year)
+    elif meant and rng.random() < 0.55:
+        say(pen, "table", meant, cell, row=row)
+    else:
+        say(pen, "table", asks.CELL, cell, row=row, column=column)
+
+
+def timed(plan: TableContent, column: str) -> bool:
+    """Whether a column is a month, a quarter or a year."""
+    return plan.timed and not column.startswith(("Budget", "Actual"))
 
 
 def comparisons(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
+
+from homunculus.train.documents import business_asks_accounts, business_asks_billing
 
 
 class Term(NamedTuple):
@@ -18,10 +21,15 @@ def term(kind: str, labels: str, *asks: str) -> Term:
     return Term(kind, tuple(labels.split("|")), asks)
 
 
+def widened(terms: Mapping[str, Term], asks: Mapping[str, tuple[str, ...]]) -> dict[str, Term]:
+    """The terms with more questions each, free ones beside those close to the labels."""
+    return {name: one._replace(asks=one.asks + asks[name]) for name, one in terms.items()}
+
+
 _IS = "[What is|What's|what is|Tell me|Give me|I need]"
 _PAGE = "[|||| on this {doc}| shown]"
 
-BILLING: dict[str, Term] = {
+_BILLING: dict[str, Term] = {
     "invoice_no": term("invoice", "Invoice no.|Invoice #|Invoice number|Inv. No.|Document no.|Doc. No.|Bill no.|"
         "Invoice ID|Number|Tax invoice no.|Our invoice", f"{_IS} the [invoice|bill] number{_PAGE}?",
         "Which number does [the|this] {doc} have?", "What is the [number|no.] of [this|the] {doc}?"),
@@ -116,7 +124,7 @@ BILLING: dict[str, Term] = {
         "What [amount|sum] [must|should] I [pay|transfer]?", "What do I [owe|have to pay]?"),
 }  # fmt: skip
 
-STATEMENT: dict[str, Term] = {
+_STATEMENT: dict[str, Term] = {
     "statement_date": term("date", "Statement date|Date of statement|Date|Issue date|Printed on|Closing date",
         "When was [this|the] {doc} [issued|made|printed]?", "What is the [statement date|date of the {doc}]?"),
     "period": term("period", "Statement period|Period|Billing period|Account period|Service period|Reporting period",
@@ -124,8 +132,8 @@ STATEMENT: dict[str, Term] = {
         "For [which|what] period is [this|the {doc}]?"),
     "statement_no": term("number", "Statement no.|Statement number|Sheet no.|Extract no.|Document no.",
         "What is the [statement|sheet] number?", "Which statement is this?"),
-    "account_no": BILLING["account_no"], "iban": BILLING["iban"], "bic": BILLING["bic"],
-    "sort_code": BILLING["sort_code"], "customer_no": BILLING["customer_no"],
+    "account_no": _BILLING["account_no"], "iban": _BILLING["iban"], "bic": _BILLING["bic"],
+    "sort_code": _BILLING["sort_code"], "customer_no": _BILLING["customer_no"],
     "branch": term("city", "Branch|Your branch|Branch office|Office",
         "Which branch [is it|is named|keeps the account]?",
         "What is the [branch|name of the branch]?"),
@@ -164,7 +172,7 @@ STATEMENT: dict[str, Term] = {
     "interest": term("rate", "Interest rate|Annual percentage rate|APR|Rate of interest|Interest p.a.",
         "What is the [interest rate|rate of interest|APR]?",
         "How [high|much] is the interest?"),
-    "due": BILLING["due"], "due_date": BILLING["due_date"], "bill_no": BILLING["invoice_no"],
+    "due": _BILLING["due"], "due_date": _BILLING["due_date"], "bill_no": _BILLING["invoice_no"],
     "meter": term("number", "Meter no.|Meter number|Meter ID|Meter serial no.|Meter",
         "What is the [meter number|number of the meter|meter ID]?",
         "Which meter [is it|was read]?"),
@@ -198,7 +206,7 @@ STATEMENT: dict[str, Term] = {
         "How much is charged for this period?"),
 }  # fmt: skip
 
-PAYROLL: dict[str, Term] = {
+_PAYROLL: dict[str, Term] = {
     "employee": term("person", "Employee|Employee name|Name|Staff member|Name of employee",
         "[Who is|What is the name of] the employee?",
         "Whose [payslip|pay slip|pay] is [this|it]?", "Who [gets|receives|earned] this pay?"),
@@ -234,3 +242,7 @@ PAYROLL: dict[str, Term] = {
         "[To|Into] which account is the [salary|pay] paid?",
         "What is the [bank account|account] of the employee?"),
 }  # fmt: skip
+
+BILLING = widened(_BILLING, business_asks_billing.ASKS)
+STATEMENT = widened(_STATEMENT, business_asks_accounts.STATEMENT)
+PAYROLL = widened(_PAYROLL, business_asks_accounts.PAYROLL)

@@ -6,9 +6,12 @@ import random
 import re
 from functools import lru_cache
 
-from homunculus.train.documents import templates, worked
+from homunculus.train.documents import business_line_asks, business_table_asks, templates, worked
 
-TEMPLATES = templates.TEMPLATES | worked.TEMPLATES
+TEMPLATES = templates.TEMPLATES | worked.TEMPLATES | {
+    "entry": business_line_asks.ENTRY, "charge": business_line_asks.LINE, "line_amount": business_line_asks.AMOUNT,
+    "line_count": business_line_asks.QUANTITY, "table_cell": business_table_asks.CELL,
+}  # fmt: skip
 LONGEST = 120  # characters of a question
 EXACT = 0.35  # of the questions about a form are put in one and the same way
 
