@@ -61,7 +61,7 @@ KINDS: dict[str, Callable[[Pen], None]] = {
 }
 WEIGHTS = {
     "form": 4, "table": 4, "letter": 3, "receipt": 3, "memo": 2, "report": 2, "invoice": 2, "bars": 2, "list": 2,
-    "billing": 4, "statement": 4, "boxed_form": 4, "dense_table": 3, "datasheet": 2,
+    "billing": 8, "statement": 8, "boxed_form": 8, "dense_table": 6, "datasheet": 4,
 }  # fmt: skip
 COLOURS = ((220, 30, 30), (20, 120, 220), (20, 150, 60))
 

@@ -11,7 +11,7 @@ from homunculus.train.questions.augment import drop_lines
 from homunculus.train.questions.geometry import Array
 from homunculus.train.questions.sample import Sample
 
-WHOLE = 0.35  # share of looks that show the whole page
+WHOLE = 0.45  # share of looks that show the whole page
 SEEN = 0.95  # share of the other looks that show the answer's line
 ROW_SEEN = 0.8  # share of these that also show the other lines of its row
 FEWEST = 3  # lines of a look
@@ -64,7 +64,7 @@ def look(sample: Sample, max_tokens: int, rng: random.Random) -> tuple[Sample, l
         seen = rng.random() < SEEN
         if seen:
             score = _raise_holders(sample, score, max_tokens, rng)
-        count = rng.randint(FEWEST, max(FEWEST, len(keep)))
+        count = max(FEWEST, round(len(keep) * rng.random() ** 0.5))  # most looks show most of a page
         best = np.zeros(len(keep), bool)
         best[np.argsort(-score, kind="stable")[:count]] = True
         best[list(sample.holders)] |= seen
