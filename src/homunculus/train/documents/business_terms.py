@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from homunculus.train.documents import business_asks_accounts, business_asks_billing
+from homunculus.train.documents import business_asks_accounts, business_asks_billing, business_asks_payroll
 
 
 class Term(NamedTuple):
@@ -244,5 +244,5 @@ _PAYROLL: dict[str, Term] = {
 }  # fmt: skip
 
 BILLING = widened(_BILLING, business_asks_billing.ASKS)
-STATEMENT = widened(_STATEMENT, business_asks_accounts.STATEMENT)
-PAYROLL = widened(_PAYROLL, business_asks_accounts.PAYROLL)
+STATEMENT = widened(_STATEMENT, business_asks_accounts.ASKS)
+PAYROLL = widened(_PAYROLL, business_asks_payroll.ASKS)
