@@ -19,7 +19,7 @@ import torch
 import loops
 from homunculus import CellTree, allocate, list_allocators
 from homunculus.eval.machine import machine
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 CUTS = ("dag", "foveated", "frequency")
 FASTER = {"stratified": 30, "logpolar": 30}  # than the loop

@@ -24,7 +24,7 @@ from homunculus import InputError, load_reader
 from homunculus.bench import PARTS
 from homunculus.eval.data import items
 from homunculus.eval.machine import machine
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "invoice.png", "What is the total?"

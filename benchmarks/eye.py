@@ -33,10 +33,10 @@ from allocators import median_ms
 from homunculus import CellTree, InputError, allocate, reader
 from homunculus.eval.machine import machine
 from homunculus.eval.metrics import ratio, resamples
-from homunculus.files import replacing
 from homunculus.positions import coordinates
 from homunculus.reader.weights import SHIPPED, digest
 from homunculus.relevance import Scene
+from homunculus.runtime.files import replacing
 from homunculus.tokens import patches
 from homunculus.train.looks import nearest
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from eye import table
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 from performance_page import where
 
 ROOT = Path(__file__).parents[1]

@@ -22,7 +22,7 @@ from pathlib import Path
 from playwright import sync_api
 
 from homunculus.eval.machine import machine
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 ROOT = Path(__file__).parents[1]
 QUESTION = "What is the total?"

@@ -30,7 +30,7 @@ from homunculus import positions, pyramid, tokens
 from homunculus.allocators.cut import by_kernel, partition
 from homunculus.allocators.frame import Request, as_indices, fill
 from homunculus.eval.machine import machine
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 ROOT = Path(__file__).parents[1]
 BATCH, SIDE, LEVELS, TOKENS = 8, 2048, 7, 273

@@ -31,9 +31,9 @@ from homunculus.allocators.legibility import MIN_PRINT, legible
 from homunculus.eval.data import items
 from homunculus.eval.machine import machine
 from homunculus.eye import LineFinder
-from homunculus.files import replacing
 from homunculus.image import load
 from homunculus.relevance import Scene
+from homunculus.runtime.files import replacing
 
 SETS = ("docvqa", "funsd", "sroie")
 BUDGETS = (64, 150, 273, 576)

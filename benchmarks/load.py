@@ -23,7 +23,7 @@ from pathlib import Path
 import httpx2 as httpx
 
 from homunculus.eval.machine import machine
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 ROOT = Path(__file__).parents[1]
 QUESTIONS = [

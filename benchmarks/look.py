@@ -18,7 +18,7 @@ import torch
 
 from homunculus import Eye
 from homunculus.eval.machine import machine
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 SIDES = (512, 1024, 2048, 4096, 8192, 10_000)
 

@@ -31,8 +31,8 @@ from torch import Tensor
 from allocators import times_ms
 from homunculus import InputError
 from homunculus.eval.machine import machine
-from homunculus.files import replacing
 from homunculus.reader.letters import BLANK
+from homunculus.runtime.files import replacing
 from homunculus.train.layouts import Type, lay_out
 from homunculus.train.loop import Pages, set_up
 from homunculus.train.pages import Draft

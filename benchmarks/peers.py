@@ -22,8 +22,8 @@ import torch
 
 import homunculus as hm
 from homunculus.eval.machine import machine
-from homunculus.files import replacing
 from homunculus.peers import BEFORE, INSIDE, Inner, Visual
+from homunculus.runtime.files import replacing
 
 ROOT = Path(__file__).parents[1]
 GRIDS = {576: (24, 24), 4096: (64, 64)}

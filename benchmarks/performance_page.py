@@ -8,7 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 ROOT = Path(__file__).parents[1]
 PAGE = """# Performance

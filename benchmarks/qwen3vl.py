@@ -28,13 +28,13 @@ from homunculus import tokens
 from homunculus.adapters.base import View
 from homunculus.cells import CellTree
 from homunculus.eval.machine import machine
-from homunculus.files import replacing
 from homunculus.fixation import peak
 from homunculus.reader.letters import encode
-from homunculus.reader.replay import Replay
 from homunculus.reader.scout import QUESTION as QUESTION_LENGTH
 from homunculus.reader.scout import SOFTER, over_tree, small_copy
 from homunculus.relevance import Scene
+from homunculus.runtime.files import replacing
+from homunculus.runtime.graphs import Replay
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))

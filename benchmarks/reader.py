@@ -33,9 +33,9 @@ from homunculus.eval.machine import machine
 from homunculus.eval.metrics import interval, metric_of
 from homunculus.eval.runner import BATCH_SIZE, Batch, ModelSpec, Row, key_in, plan, run
 from homunculus.eval.ways import Way
-from homunculus.files import replacing
 from homunculus.reader.prompt import MAX_TOKENS, NOT_FOUND
 from homunculus.reader.weights import device_of, usual_dtype
+from homunculus.runtime.files import replacing
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("docvqa", "funsd", "sroie", "chartqa")

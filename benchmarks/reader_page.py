@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from ask import told
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 from performance_page import where
 from reader import CONFIDENT, DOCUMENTS, table, trust
 

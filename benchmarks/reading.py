@@ -32,12 +32,12 @@ from rich.table import Table
 from homunculus import InputError
 from homunculus.eval.machine import machine
 from homunculus.eval.metrics import interval
-from homunculus.files import replacing
 from homunculus.reader import load_page_reader
 from homunculus.reader.letters import plain
 from homunculus.reader.lines import Line
 from homunculus.reader.session import Page, PageReader
 from homunculus.reader.strips import boxes_of, grey_pyramid, sample_strips
+from homunculus.runtime.files import replacing
 
 SETS = {"funsd": "words", "sroie": "lines", "docvqa": "lines"}
 READERS = ("own", "ppocr")

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from homunculus.errors import InputError
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from homunculus.allocators import check_options
 from homunculus.errors import InputError, whole_number
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 if TYPE_CHECKING:
     from homunculus.image import Source

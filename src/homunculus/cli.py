@@ -26,9 +26,9 @@ from homunculus.bench import bench
 from homunculus.errors import ImageError, InputError
 from homunculus.eval.cli import evaluate, report
 from homunculus.eye import Eye, Glance
-from homunculus.files import replacing
 from homunculus.image import MAX_PIXELS, load
 from homunculus.reader.cli import read
+from homunculus.runtime.files import replacing
 from homunculus.train.cli import app as train_app
 
 if TYPE_CHECKING:

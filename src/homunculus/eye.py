@@ -21,8 +21,8 @@ from homunculus.allocators import allocate, check_options, options_of
 from homunculus.allocators.wording import per_image
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import BatchError, InputError, shown, whole_number
-from homunculus.files import replacing
 from homunculus.relevance import Scene, Scout, list_relevances, query, relevance_of
+from homunculus.runtime.files import replacing
 from homunculus.segment import Segmenter, list_segmenters
 from homunculus.segment import segmenter as segmenter_of
 

@@ -22,8 +22,8 @@ from homunculus.adapters.prefill import Prefill, cache_of
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
-from homunculus.reader.replay import Replay
 from homunculus.relevance import Scene
+from homunculus.runtime.graphs import Replay
 
 COARSE, SHARE = 64, 4  # tokens of the first pass: at most so many, and at most one in so many of the budget
 MIDDLE = (1 / 3, 2 / 3)  # the layers whose attention counts, as shares of all

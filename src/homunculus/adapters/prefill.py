@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from homunculus.reader.replay import Replay
+from homunculus.runtime.graphs import Replay
 
 V = TypeVar("V")
 

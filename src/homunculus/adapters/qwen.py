@@ -18,8 +18,8 @@ from homunculus.adapters.crops import in_blocks, pixels_of
 from homunculus.cells import Selection
 from homunculus.errors import InputError
 from homunculus.kernels.choice import kernels_for
-from homunculus.reader.replay import Replay
 from homunculus.reader.sight import Sight
+from homunculus.runtime.graphs import Replay
 
 if TYPE_CHECKING:
     from homunculus.kernels.gather import PatchLayout

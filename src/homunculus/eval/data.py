@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from homunculus.errors import InputError
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 Box = tuple[float, float, float, float]
 SPLITS = ("train", "val", "test")  # names of folders that are splits of a set, not sets

@@ -26,9 +26,9 @@ from homunculus.eval.gaze import (
     nss,
 )
 from homunculus.eye import Eye, shipped_scout
-from homunculus.files import replacing
 from homunculus.image import load
 from homunculus.relevance import relevance_of
+from homunculus.runtime.files import replacing
 
 CENTRE = "centre"
 SOURCES = (CENTRE, "information", "saliency", "learned", "opponent", "query")

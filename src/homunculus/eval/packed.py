@@ -16,7 +16,7 @@ from homunculus.errors import InputError
 from homunculus.eval.backends import Row
 from homunculus.eval.data import Item
 from homunculus.eval.runner import dumped, read
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 SAME = ("dataset", "allocator", "relevance", "budget", "region")  # of all rows of a line
 SOME = "found"  # of rows of the reader

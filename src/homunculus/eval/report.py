@@ -21,9 +21,9 @@ from homunculus.eval.runner import ModelSpec, read
 from homunculus.eval.table import KINDS, Table, summary
 from homunculus.eval.verdict import MAIN, OURS, SIMPLE, Finding, decided, points
 from homunculus.eval.ways import Way
-from homunculus.files import replacing
 from homunculus.reader import load_page_reader
 from homunculus.reader.session import PageReader
+from homunculus.runtime.files import replacing
 
 WORST = 8  # looks of the gallery
 LIKE_PEOPLE = 0.85  # share of the variance of people's gaze that was hoped for

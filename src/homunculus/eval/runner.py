@@ -25,9 +25,9 @@ from homunculus.eval.backends import Ask, Backend, ReaderBackend, Row, VLMBacken
 from homunculus.eval.data import Item
 from homunculus.eval.regions import further_asks
 from homunculus.eval.ways import ORACLE, Way
-from homunculus.files import replacing
 from homunculus.reader.model import MAX_NEW_TOKENS
 from homunculus.reader.prompt import MAX_TOKENS
+from homunculus.runtime.files import replacing
 
 BATCH_SIZE = 16  # questions of a batch
 WAYS_A_PIECE = 12  # ways of what a worker is given; what it has not done when it is killed is lost

@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from homunculus.errors import InputError
-from homunculus.files import replacing
 from homunculus.reader.weights import digest
+from homunculus.runtime.files import replacing
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -22,8 +22,8 @@ from homunculus.cells import CellTree
 from homunculus.reader.blocks import TEXT, Attention, Block, ConvBlock, LocalBlock, Mlp, Rope, rope_along, rope_of
 from homunculus.reader.encoder import COLUMNS, ROWS
 from homunculus.reader.letters import BLANK, CLASSES, encode
-from homunculus.reader.replay import Replay
 from homunculus.relevance import Scene
+from homunculus.runtime.graphs import Replay
 
 STRIDE = 16  # pixels of what it looks at under one place
 HEAD = 48  # width of a head where page and question meet

@@ -19,10 +19,10 @@ from homunculus.cells import CellTree, Selection
 from homunculus.eye import Eye
 from homunculus.fixation import peak
 from homunculus.reader.letters import encode
-from homunculus.reader.replay import Replay
 from homunculus.reader.scout import QUESTION, SOFTER, Scout, over_tree, small_copy
 from homunculus.relevance import Scene
 from homunculus.relevance.spatial import regions
+from homunculus.runtime.graphs import Replay
 
 KEPT = 8  # sizes and rules that are remembered; the one longest unused goes first
 Paint = Callable[[Sequence[Tensor], Selection], Tensor]  # [B, K, ...] of B images

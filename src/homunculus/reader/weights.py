@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from homunculus.errors import InputError
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 SHIPPED = Path(__file__).parent / "weights"
 SMALL = 4096  # numbers from which a tensor is stored in int8

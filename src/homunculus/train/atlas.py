@@ -20,7 +20,7 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from homunculus.errors import InputError
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 TILE = 64
 EM = 40

@@ -17,8 +17,8 @@ from random import Random
 from typing import Any
 
 from homunculus.errors import InputError
-from homunculus.files import replacing
 from homunculus.reader.letters import folded
+from homunculus.runtime.files import replacing
 from homunculus.train.text import CORPUS
 from homunculus.train.vocabulary import items, own_pools
 

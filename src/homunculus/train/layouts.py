@@ -14,7 +14,7 @@ from typing import Any
 from PIL import Image, ImageDraw, ImageFont
 
 from homunculus.errors import InputError
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 from homunculus.train.documents import (
     business,
     business_datasheet,

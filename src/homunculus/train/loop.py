@@ -25,8 +25,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor, nn
 
 from homunculus.errors import InputError
-from homunculus.files import replacing
 from homunculus.reader.weights import save
+from homunculus.runtime.files import replacing
 from homunculus.train.atlas import Atlas
 from homunculus.train.draw import Glyphs
 from homunculus.train.optim import Muon, Update

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from homunculus.errors import InputError
-from homunculus.files import replacing
+from homunculus.runtime.files import replacing
 
 APART = {"step", "seconds", "pages", "lr"}
 

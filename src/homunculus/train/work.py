@@ -16,9 +16,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from homunculus.reader.blocks import Block, LocalBlock
-from homunculus.reader.replay import Key, capture
 from homunculus.reader.scout import JointBlock
 from homunculus.reader.weights import usual_dtype
+from homunculus.runtime.graphs import Key, capture
 from homunculus.train.pages import Sheets
 
 Losses = dict[str, Tensor]

@@ -15,10 +15,10 @@ from rich.progress import track
 from torch import Tensor
 
 from homunculus.errors import InputError
-from homunculus.files import replacing
 from homunculus.reader import LineFinder, Recognizer, load_finder, load_recognizer
 from homunculus.reader.session import READ_PRINT
 from homunculus.reader.strips import boxes_of, grey_pyramid, sample_strips
+from homunculus.runtime.files import replacing
 
 LEVELS = 4
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from homunculus.reader.replay import KEPT, Replay
+from homunculus.runtime.graphs import KEPT, Replay
 
 
 def doubled() -> tuple[Replay, list[torch.Size]]:

@@ -1,0 +1,1 @@
+"""Mechanisms that several folders use, each once: CUDA graphs, atomic files."""
