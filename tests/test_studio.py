@@ -43,7 +43,7 @@ def client(reader):
 def counted(reader: Reader, monkeypatch) -> dict[str, int]:
     """How many pages the finder searched, how many the scout saw, and how many strips the recogniser read."""
     counts = {"found": 0, "seen": 0, "read": 0}
-    find, see, recognizer = reader.finder.find, reader.scout._look, reader.recognizer
+    find, see, recognizer = reader.finder.find, reader.scout._encode_page, reader.recognizer
 
     def counting_find(page, *how):
         counts["found"] += 1
@@ -61,7 +61,7 @@ def counted(reader: Reader, monkeypatch) -> dict[str, int]:
             return recognizer(strips, widths)
 
     monkeypatch.setattr(reader.finder, "find", counting_find)
-    monkeypatch.setattr(reader.scout, "_look", counting_see)
+    monkeypatch.setattr(reader.scout, "_encode_page", counting_see)
     monkeypatch.setattr(reader, "recognizer", Counting())
     return counts
 
