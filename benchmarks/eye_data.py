@@ -21,12 +21,11 @@ from torch import Tensor
 from homunculus import CellTree, Eye, Selection, allocate, load_image
 from homunculus import fixation as looking
 from homunculus.reader.session import CUT_PRINT
-from homunculus.relevance import Scene, opponent, query, relevance_of
+from homunculus.relevance import Scene, mix_relevances, query, relevance_of
 
 BOXES = {"sroie": "answer_boxes", "funsd": "answer_boxes", "docvqa": "answer_boxes_ocr"}  # the key of each set
 EYES = {name: Eye(name) for name in ("dag", "foveated", "uniform")}
 EYES["reader"] = Eye("foveated", error="legibility", **CUT_PRINT)  # as the reader looks
-LEARNED = ("query", "opponent", "learned")  # they need a scout
 QUERY_FREE = ("saliency", "information", "centre", "random", "learned")
 ENOUGH = 0.8  # of an answer's area
 SMALLEST = 12  # pixels high: text that can still be read
@@ -109,7 +108,7 @@ def ways(scene: Scene, questions: Sequence[Question], scout=None, only: Sequence
         return {name: Way(made[name], fixate(scene, made[name], texts, name == "query")) for name in only}
     made |= {name: relevance_of(name, scene, free) for name in ("saliency", "information")}
     if scout is not None:
-        made["opponent"] = opponent(tree, made)  # [Q, N]: the two that know no question are repeated
+        made["opponent"] = mix_relevances(tree, made)  # [Q, N]: the two that know no question are repeated
         made["learned"] = scout.learned(scene)
     made["random"] = tree.lift(torch.stack([_noise(tree, q.qid) for q in questions]), "max")
     knows = {"query": texts, "opponent": texts, "random": [""] * len(texts)}
