@@ -36,20 +36,24 @@ LineFunction: TypeAlias = Callable[[Scene], Sequence[Tensor]]  # tensors [n, 5],
 Fixation: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | Tensor | str | None"
 
 
+_loaders: dict[str, Callable[[], Any]] = {}
+
+
+def register_shipped(scout: Callable[[], ScoutFunction], finder: Callable[[], LineFunction]) -> None:
+    """Set how the networks that come with the package are loaded; the reader, which has them, does so."""
+    _loaders.update(scout=scout, finder=finder)
+
+
 @cache
 def shipped_scout() -> ScoutFunction:
     """The scout that comes with the package, loaded once."""
-    from homunculus.reader import load_scout
-
-    return load_scout()
+    return _loaders["scout"]()
 
 
 @cache
 def shipped_finder() -> LineFunction:
     """The line finder that comes with the package, loaded once."""
-    from homunculus.reader import load_finder
-
-    return load_finder().boxes
+    return _loaders["finder"]()
 
 
 @dataclass(frozen=True, eq=False)
