@@ -116,10 +116,10 @@ def ways(scene: Scene, questions: Sequence[Question], scout=None, only: Sequence
     return found | {"centre": centre_way(tree), "oracle": oracle_way(tree, questions)}
 
 
-def fixate(scene: Scene, relevance: Tensor, texts: Sequence[str], worded: bool) -> Tensor:
-    """Where `Eye` fixates for each row's question; `worded` where relevance has it in it. [R, N] -> [R, 1, 2]"""
+def fixate(scene: Scene, relevance: Tensor, texts: Sequence[str], has_prior: bool) -> Tensor:
+    """Where `Eye` fixates for each row's question; `has_prior` where relevance has it in it. [R, N] -> [R, 1, 2]"""
     rows = zip(relevance.split(1), texts, strict=True)
-    return torch.cat([EYES["foveated"]._fixate(scene, row, text, None, 1, worded) for row, text in rows])
+    return torch.cat([EYES["foveated"]._fixate(scene, row, text, None, 1, has_prior) for row, text in rows])
 
 
 def _noise(tree: CellTree, qid: str) -> Tensor:
@@ -157,10 +157,8 @@ def choose(scene: Scene, allocator: str, method: str, way: Way, budget: int) -> 
     """The cells that `Eye(allocator, ...)` would choose, for all rows of a way at once."""
     relevance = falling_off(scene.tree) if (allocator, method) == ("dag", "centre") else way.relevance
     eye = EYES[allocator]
-    context = eye._context(scene, "")
-    if "error" in context:
-        context["error"] = context["error"].expand(len(relevance), -1)
-    return allocate(eye.allocator, scene.tree, relevance, budget, way.fixation, **(eye.options | context))
+    options = eye.options | eye.context(scene, [""] * len(relevance))
+    return allocate(eye.allocator, scene.tree, relevance, budget, way.fixation, **options)
 
 
 # ---- what counts as found -----------------------------------------------------------------------------------------
