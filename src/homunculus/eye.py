@@ -270,9 +270,9 @@ class Eye:
         By a relevance of one's own [Q, N] if there is one.
         """
         rows = [self.weigh(scene, [asked]) for asked in questions] if relevance is None else list(relevance.split(1))
-        worded = self._worded(relevance)
+        has_prior = self._has_spatial_prior(relevance)
         places = [
-            self._fixate(scene, row, asked, fixation, fixations, worded)
+            self._fixate(scene, row, asked, fixation, fixations, has_prior)
             for row, asked in zip(rows, questions, strict=True)
         ]
         if not get_allocator(self.allocator).batched or len({place.shape for place in places}) != 1:
@@ -292,8 +292,11 @@ class Eye:
             raise InputError(f"there are {len(scene.pixels)} images but {len(questions)} questions")
         if not get_allocator(self.allocator).batched:
             raise InputError(f"{self.allocator} chooses for one image at a time; use look")
-        worded, relevance = self._worded(relevance), self.weigh(scene, questions) if relevance is None else relevance
-        places = peak(scene.tree, relevance if worded else relevance * query(scene, list(questions)))
+        has_prior, relevance = (
+            self._has_spatial_prior(relevance),
+            self.weigh(scene, questions) if relevance is None else relevance,
+        )
+        places = peak(scene.tree, relevance if has_prior else relevance * query(scene, list(questions)))
         return self._allocate(scene, questions, relevance, places)
 
     def _glances(self, scene: Scene, questions: Sequence[str], relevance: Tensor, places: Tensor) -> list[Glance]:
@@ -313,12 +316,12 @@ class Eye:
             return None
         return shipped_scout() if self.scout is True else self.scout
 
-    def _worded(self, given: Tensor | None) -> bool:
+    def _has_spatial_prior(self, given: Tensor | None) -> bool:
         """Whether relevance has the places in it that a question names; one that is given has not."""
         return given is None and get_relevance(self.relevance).has_spatial_prior
 
     def _fixate(
-        self, scene: Scene, relevance: Tensor, question: str, fixation: Fixation, count: int, worded: bool
+        self, scene: Scene, relevance: Tensor, question: str, fixation: Fixation, count: int, has_prior: bool
     ) -> Tensor:
         if isinstance(fixation, str):
             if fixation not in ("centre", "words"):
@@ -328,7 +331,7 @@ class Eye:
                 return named
             fixation = None  # no place is named
         if fixation is None:
-            return peak(scene.tree, relevance if worded else relevance * query(scene, [question]), count)
+            return peak(scene.tree, relevance if has_prior else relevance * query(scene, [question]), count)
         try:
             array = np.ascontiguousarray(fixation) if isinstance(fixation, np.ndarray) else fixation
             points = torch.as_tensor(array, dtype=torch.float64)

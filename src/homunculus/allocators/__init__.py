@@ -102,7 +102,7 @@ def allocate(
     chosen = allocator.rule(request, **options)
     if isinstance(chosen, Selection):
         return chosen
-    return Selection.of(request.tree, as_indices(chosen, request.most))
+    return Selection.of(request.tree, as_indices(chosen, request.max_count))
 
 
 def _request(tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor | None, valid: Tensor | None) -> Request:

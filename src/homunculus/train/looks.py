@@ -1,4 +1,4 @@
-"""Ways of looking at training pages: every allocator, budget, level and fixation, drawn by lot."""
+"""Ways of looking at training pages: allocator, budget, level and fixation drawn at random."""
 
 from __future__ import annotations
 
