@@ -261,9 +261,7 @@ def _in_place_of_timm() -> Iterator[None]:
     """What the model's file imports from timm: initial weights, and layers for training only."""
     layers, registry = ModuleType("timm.models.layers"), ModuleType("timm.models.registry")
     layers.__dict__.update(
-        DropPath=torch.nn.Identity,
-        to_2tuple=lambda n: (n, n),
-        trunc_normal_=torch.nn.init.trunc_normal_,
+        DropPath=torch.nn.Identity, to_2tuple=lambda n: (n, n), trunc_normal_=torch.nn.init.trunc_normal_
     )
     registry.__dict__.update(register_model=lambda build: build)
     ours = {name: ModuleType(name) for name in ("timm", "timm.models")}

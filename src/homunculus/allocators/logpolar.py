@@ -63,10 +63,7 @@ def logpolar(
     return at.finish(at.best_of_each(torch.where(kept, count, bins), count), kept, count + central + gazes)
 
 
-RADII = {
-    "log": lambda r, alpha: (r + alpha).log(),
-    "acuity": lambda r, alpha: 60 / 0.3 * (1 + 0.3 * r).log(),
-}
+RADII = {"log": lambda r, alpha: (r + alpha).log(), "acuity": lambda r, alpha: 60 / 0.3 * (1 + 0.3 * r).log()}
 
 
 class Compact:

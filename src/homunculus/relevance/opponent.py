@@ -38,12 +38,10 @@ class Balance:
             raise InputError(f"particularise must be from -4 to 4, explore and diversify from 0 to 1, got {self}")
 
 
-def opponent(
-    scene: Scene, questions: list[str], scout: ScoutFunction | None = None, balance: Balance | None = None
-) -> Tensor:
+def opponent(scene: Scene, questions: list[str], scout: ScoutFunction | None = None) -> Tensor:
     """What the question, what stands out and what there is to know, balanced. [B, N]"""
     parts = (query, saliency, information)
-    return mix_relevances(scene.tree, {part.__name__: part(scene, questions, scout) for part in parts}, balance=balance)
+    return mix_relevances(scene.tree, {part.__name__: part(scene, questions, scout) for part in parts})
 
 
 def mix_relevances(
