@@ -27,7 +27,7 @@ from homunculus.eval.gaze import (
 )
 from homunculus.eye import Eye, shipped_scout
 from homunculus.image import load
-from homunculus.relevance import relevance_of
+from homunculus.relevance import get_relevance, relevance_of
 from homunculus.runtime.files import replacing
 
 CENTRE = "centre"
@@ -66,7 +66,7 @@ def maps_of(gaze: Gaze, sources: Sequence[str]) -> dict[str, Array]:
     for source in sources:
         if source == CENTRE or (source == "query" and not asked):
             continue
-        finder = scout if asked or source == "learned" else None  # a free look has no question to find an answer to
+        finder = scout if get_relevance(source).needs_scout(asked) else None
         fine = scene.tree.grid(relevance_of(source, scene, [asked], finder).float(), 0)  # [1, rows, columns]
         smooth = F.interpolate(fine[:, None], gaze.size, mode="bilinear")[0, 0].numpy()
         maps[source] = blurred(smooth, BLUR * max(gaze.size))

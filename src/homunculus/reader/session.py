@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from homunculus import image as images
+from homunculus.allocators import get_allocator
 from homunculus.cells import CellTree
 from homunculus.errors import InputError
 from homunculus.eye import Eye, Fixation, Glance
@@ -35,7 +36,6 @@ MAX_READ = 4000  # lines kept as read; the oldest go first
 ALLOCATOR, RELEVANCE, BUDGET = "foveated", "query", 273
 FREE_ALLOCATOR = "dag"  # without a question: shows the most lines legibly, see benchmarks/legible.py
 CUT_PRINT = {"min_print": READ_PRINT, "clear_print": 9.0}  # pixels: from where the recogniser reads, and reads well
-BY_LEGIBILITY = ("dag", "foveated")  # allocators that cut by legibility unless told otherwise
 
 
 class Recognizing(Protocol):
@@ -135,7 +135,7 @@ class Page:
 
     def eye(self, questions: Sequence[str], allocator: str, relevance: str, budget: int, **options: Any) -> Eye:
         """What looks at the page for questions: rules that can cut by legibility do, unless told otherwise."""
-        if allocator in BY_LEGIBILITY and "error" not in options:
+        if get_allocator(allocator).cuts_by_legibility and "error" not in options:
             options = {"error": "legibility", **CUT_PRINT, **options}
         finder = self.reader.finder.boxes if options.get("error") == "legibility" else None
         scout = self.reader.scout if any(question.strip() for question in questions) else False
