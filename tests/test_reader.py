@@ -4,7 +4,7 @@ import json
 import math
 import shutil
 import warnings
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 
 import pytest
@@ -76,12 +76,19 @@ def saying(reader: Reader, monkeypatch, text: str, probs: list[float]) -> None:
     """The language model says a text, the last of its tokens being the end."""
     ids = reader.language.encode(text + END)
 
-    def tokens(prompts, max_new_tokens, temperature, seed):
-        assert len(ids) <= max_new_tokens
-        for i, token in enumerate(ids):
-            yield [token] * len(prompts), [probs[i % len(probs)]] * len(prompts), [REFUSED] * len(prompts)
+    def next_logits(prompts, refusals):
+        refusals[:] = [REFUSED] * len(prompts)
+        steps = iter(zip(ids, cycle(probs)))
 
-    monkeypatch.setattr(reader, "_tokens", tokens)
+        def one_more(chosen):
+            token, prob = next(steps)
+            logits = torch.full((len(prompts), 300), math.log((1 - prob) / 299))
+            logits[:, token] = math.log(prob)
+            return logits
+
+        return one_more
+
+    monkeypatch.setattr(reader, "_next_logits", next_logits)
 
 
 def same(one, other) -> bool:
@@ -238,7 +245,7 @@ def test_an_answer_is_as_sure_as_its_features_say(reader, image, monkeypatch):
     answer = page.ask("What shall I do?", budget=70)
     probs = ([0.9, 0.8] * 20)[: len(reader.language.encode("Deliver" + END))]
     assert answer.text == "Deliver" and answer.ended and line.text in [one.text for one in answer.lines]
-    assert answer.features == pytest.approx(features_of("Deliver", probs, REFUSED, answer.lines))
+    assert answer.features == pytest.approx(features_of("Deliver", probs, REFUSED, answer.lines), rel=1e-5)
     assert answer.features[2] == 1
     assert reader.calibration == Calibration(tuple(CALIBRATION["weights"]), CALIBRATION["bias"])
     assert answer.confidence == pytest.approx(reader.calibration(answer.features))

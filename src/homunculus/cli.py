@@ -345,7 +345,6 @@ def _vlm(model: str, where: str, device: str) -> Asked:
     vlm = adapters.load(model, device)
 
     def ask(image: str, questions: list[str], look: How, loading: How, talk: How) -> list[Reply]:
-        talk = {("most" if name == "max_new_tokens" else name): value for name, value in talk.items()}
         return vlm.ask(as_picture(load(image, **loading)), questions, where=where, **look, **talk)
 
     return ask

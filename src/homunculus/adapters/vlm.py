@@ -24,8 +24,8 @@ from homunculus.adapters.prefill import Prefill
 from homunculus.errors import InputError, whole_number
 from homunculus.eye import Eye, Glance, save
 from homunculus.reader import load_scout
-from homunculus.reader.model import COLDEST, SEEDS
 from homunculus.relevance import get_relevance
+from homunculus.runtime.decoding import MIN_TEMPERATURE, SEEDS
 from homunculus.viz import picture
 
 Messages = Sequence[dict[str, Any]]
@@ -190,29 +190,37 @@ class VLM:
 
     @torch.no_grad()
     def ask(
-        self, image: Any, questions: Sequence[str], most: int = 64, temperature: float = 0.0, seed: int = 0, **how: Any
+        self,
+        image: Any,
+        questions: Sequence[str],
+        max_new_tokens: int = 64,
+        temperature: float = 0.0,
+        seed: int = 0,
+        **how: Any,
     ) -> list[Reply]:
         """Answers to questions about one image; `how` goes to `prepare`."""
         if isinstance(questions, str):
             raise InputError("questions come in a list; put a single one into a list")
         image, replies = _opened(image), []
         seed = whole_number("seed", seed, *SEEDS)
-        sampling = {"do_sample": True, "temperature": temperature} if temperature > COLDEST else {"do_sample": False}
+        sampling: dict[str, Any] = {"do_sample": temperature > MIN_TEMPERATURE}
+        sampling |= {"temperature": temperature} if sampling["do_sample"] else {}
         for question in questions:
             inputs = self.prepare([image], [question], **how)
             torch.manual_seed(seed)
-            replies.append(self.answer(inputs, question, most, **sampling))
+            replies.append(self.answer(inputs, question, max_new_tokens, **sampling))
         return replies
 
     @torch.no_grad()
-    def answer(self, inputs: Inputs, question: str, most: int = 64, **sampling: Any) -> Reply:
+    def answer(self, inputs: Inputs, question: str, max_new_tokens: int = 64, **sampling: Any) -> Reply:
         """What the model says to the prepared inputs of one question."""
-        said = self.generate(inputs, max_new_tokens=most, output_logits=True, return_dict_in_generate=True, **sampling)
-        new = said.sequences[0, inputs["input_ids"].shape[1] :]
-        chances = torch.stack(said.logits, 1)[0].float().softmax(-1).gather(1, new[:, None])  # [n, 1]
+        sampling |= {"output_logits": True, "return_dict_in_generate": True}
+        out = self.generate(inputs, max_new_tokens=max_new_tokens, **sampling)
+        new = out.sequences[0, inputs["input_ids"].shape[1] :]
+        probs = torch.stack(out.logits, 1)[0].float().softmax(-1).gather(1, new[:, None])  # [n, 1]
         text = self.family.tokenizer.decode(new, skip_special_tokens=True).strip()
         view = inputs.views[0].glance(question) if inputs.views else None
-        return Reply(text, float(chances.mean()), view)
+        return Reply(text, float(probs.mean()), view)
 
     def generate(self, inputs: dict[str, Any], **how: Any) -> Any:
         """`model.generate`, also where the installed transformers does not take encoded images yet."""

@@ -10,11 +10,12 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import torch
+from torch import Tensor
 
 from homunculus.errors import InputError, whole_number
 from homunculus.eye import Glance, save
@@ -28,6 +29,7 @@ from homunculus.reader.prompt import END, MAX_TOKENS, NOT_FOUND, build_prompt
 from homunculus.reader.read_lines import ReadLines
 from homunculus.reader.scout import Scout
 from homunculus.reader.session import Page, PageReader, Recognizing, check_question
+from homunculus.runtime.decoding import SEEDS, decode
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
 MAX_NEW_TOKENS = 64  # of an answer unless told
 BATCH_SIZE = 8  # questions that are answered at a time
 REFUSAL = 3.0  # log odds by which "not on the page" must be likelier than the best beginning of an answer
-COLDEST = 1e-4  # a temperature up to which sampling is taking the likeliest
-SEEDS = -(1 << 63), (1 << 63) - 1  # the least and the greatest
 LOADING = ("page", "dpi", "max_pixels")
 GENERATION = ("max_new_tokens", "temperature", "seed", "max_text_tokens")
 READ_AHEAD = 1.25  # text read for each token of the prompt: how long a line is shows only when it is read
@@ -213,10 +213,15 @@ class Reader(PageReader):
         prompts, lines = self.prompts(pages, glances, max_text_tokens)
         clock.lap("read")
         rows = [_Row(page, glance, read, number) for page, glance, read in zip(pages, glances, lines, strict=True)]
-        for ids, probs, refusals in self._tokens(prompts, max_new_tokens, temperature, seed):
+        refusals: list[float] = []
+        next_logits = self._next_logits(prompts, refusals)
+        for step in decode(next_logits, self.ends, max_new_tokens, temperature, seed):
             clock.lap("answer" if "prefill" in clock.seconds else "prefill")
-            for row, token, p, refusal in zip(rows, ids, probs, refusals, strict=True):
-                row.add(token, p, refusal, self.ends)
+            for row, token, prob, active, refusal in zip(rows, *step, refusals, strict=True):
+                row.refusal = refusal
+                if active:
+                    row.ids.append(token)
+                    row.probs.append(prob)
             if every:
                 yield [self._answer(row, clock.seconds) for row in rows]
         if not every:
@@ -233,42 +238,32 @@ class Reader(PageReader):
             lines.append(read)
         return prompts, lines
 
-    def _tokens(
-        self, prompts: Sequence[list[int]], max_new_tokens: int, temperature: float, seed: int
-    ) -> Iterator[tuple[list[int], list[float], list[float]]]:
-        """Tokens of the answers one after the other, until all have ended.
-
-        With their probability, and that of "not on the page" beginning here.
-        """
-        model, past = cast(Any, self.language.model), None
-        generator = torch.Generator(self.device).manual_seed(seed)
-        length = max(map(len, prompts))
-        ids = torch.tensor([[0] * (length - len(prompt)) + prompt for prompt in prompts], device=self.device)
+    def _next_logits(self, prompts: Sequence[list[int]], refusals: list[float]) -> Callable[[Tensor | None], Tensor]:
+        """What `decode` calls; `refusals` receives the probability of each answer that it begins "not on the page"."""
+        model, length = cast(Any, self.language.model), max(map(len, prompts))
+        padded = torch.tensor([[0] * (length - len(prompt)) + prompt for prompt in prompts], device=self.device)
         mask = torch.tensor([[0] * (length - len(p)) + [1] * len(p) for p in prompts], device=self.device)
-        ended = torch.zeros(len(ids), dtype=torch.bool)
-        position = (mask.cumsum(1) - 1).clamp(min=0)
-        for step in range(max_new_tokens):
+        past: Any = None
+
+        def next_logits(ids: Tensor | None) -> Tensor:
+            nonlocal mask, past
+            if ids is None:
+                position_ids = (mask.cumsum(1) - 1).clamp(min=0)
+            else:
+                mask = torch.cat((mask, mask.new_ones(len(mask), 1)), 1)
+                position_ids = mask.sum(1, keepdim=True) - 1
             with steady():
                 out = model(
-                    input_ids=ids, attention_mask=mask, position_ids=position, past_key_values=past, use_cache=True,
-                    logits_to_keep=1,
+                    input_ids=padded if ids is None else ids, attention_mask=mask, position_ids=position_ids,
+                    past_key_values=past, use_cache=True, logits_to_keep=1,
                 )  # fmt: skip
             past, logits = out.past_key_values, out.logits[:, -1].float()
-            refusals = logits.softmax(1)[:, self.refusal].tolist()
-            if step == 0:
+            if ids is None:
+                refusals[:] = logits.softmax(1)[:, self.refusal].tolist()
                 logits[:, self.refusal] -= REFUSAL
-            probs = logits.softmax(1)
-            if temperature > COLDEST:
-                ids = (logits / temperature).softmax(1).multinomial(1, generator=generator)
-            else:
-                ids = logits.argmax(1, keepdim=True)
-            chosen = ids[:, 0].tolist()
-            yield chosen, probs.gather(1, ids)[:, 0].tolist(), refusals
-            ended |= torch.tensor([token in self.ends for token in chosen])
-            if bool(ended.all()):
-                return
-            mask = torch.cat((mask, mask.new_ones(len(mask), 1)), 1)
-            position = mask.sum(1, keepdim=True) - 1
+            return logits
+
+        return next_logits
 
     def _answer(self, row: _Row, seconds: dict[str, float]) -> Answer:
         text = self.language.decode([token for token in row.ids if token not in self.ends]).strip()
@@ -291,13 +286,6 @@ class _Row:
     ids: list[int] = field(default_factory=list)
     probs: list[float] = field(default_factory=list)
     refusal: float = 0.0  # probability that the answer is "not on the page"
-
-    def add(self, token: int, prob: float, refusal: float, ends: set[int]) -> None:
-        """One more token, unless it has ended."""
-        self.refusal = self.refusal if self.ids else refusal
-        if not (self.ids and self.ids[-1] in ends):
-            self.ids.append(token)
-            self.probs.append(prob)
 
 
 class _Clock:
