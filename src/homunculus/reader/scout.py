@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
-from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +22,7 @@ from homunculus.reader.blocks import TEXT, Attention, Block, ConvBlock, LocalBlo
 from homunculus.reader.encoder import COLUMNS, ROWS
 from homunculus.reader.letters import BLANK, CLASSES, encode
 from homunculus.relevance import Scene
+from homunculus.runtime.cache import LRUCache
 from homunculus.runtime.graphs import Replay
 
 STRIDE = 16  # pixels of what it looks at under one place
@@ -42,7 +42,7 @@ class PageFeatures:
     """
 
     features: Tensor
-    maps: dict[str, Tensor] = field(default_factory=dict)
+    maps: LRUCache[str, Tensor] = field(default_factory=lambda: LRUCache(MAPS))
 
 
 class ScoutStem(nn.Sequential):
@@ -77,7 +77,6 @@ class Scout(nn.Module):
     ) -> None:
         super().__init__()
         self.head = width // heads
-        self.seen: WeakKeyDictionary[Scene, PageFeatures] = WeakKeyDictionary()  # forgotten with their scenes
         self.stem = ScoutStem(width)
         self.layers = nn.ModuleList(
             Block(width, heads) if i % 4 == 3 else LocalBlock(width) for i in range(depth)
@@ -158,11 +157,10 @@ class Scout(nn.Module):
     @torch.no_grad()
     def page(self, scene: Scene) -> PageFeatures:
         """Look at the pages of a scene once; `ask` then takes any number of questions."""
-        if scene not in self.seen:
-            self.seen[scene] = PageFeatures(
-                self._encode_page(small_copy(scene.levels).to(self.usual_head.weight.device))
-            )
-        return self.seen[scene]
+        if self not in scene.features:
+            small = small_copy(scene.levels).to(self.usual_head.weight.device)
+            scene.features[self] = PageFeatures(self._encode_page(small))
+        return cast(PageFeatures, scene.features[self])
 
     @torch.no_grad()
     def ask(self, page: PageFeatures, scene: Scene, questions: list[str]) -> Tensor:
@@ -175,14 +173,13 @@ class Scout(nn.Module):
         if len(page.features) > 1:
             codes = encode(questions, QUESTION).to(page.features.device)
             return self._find(page.features, codes[:, None]).flatten(0, 1)
-        new = [question for question in dict.fromkeys(questions) if question not in page.maps]
+        found = {question: page.maps[question] for question in questions if question in page.maps}
+        new = [question for question in dict.fromkeys(questions) if question not in found]
         if new:
             codes = encode(new, QUESTION).to(page.features.device)
-            page.maps.update(zip(new, self._find(page.features, codes[None])[0], strict=True))
-        found = torch.stack([page.maps[question] for question in questions])
-        for old in list(page.maps)[:-MAPS]:  # a page may be asked about without end
-            del page.maps[old]
-        return found
+            found |= zip(new, self._find(page.features, codes[None])[0], strict=True)
+            page.maps.update(found)
+        return torch.stack([found[question] for question in questions])
 
     @torch.no_grad()
     def learned(self, scene: Scene) -> Tensor:

@@ -21,6 +21,7 @@ from homunculus.reader.read_lines import ReadLines
 from homunculus.reader.shown import CellMap, points_on, shown_levels, strips_of
 from homunculus.reader.strips import boxes_of, grey, widths_of
 from homunculus.relevance import Scene
+from homunculus.runtime.cache import LRUCache
 
 if TYPE_CHECKING:
     from homunculus.image import Source
@@ -32,7 +33,7 @@ CELL = 32
 READ_PRINT = 6.0  # pixels: smaller print is not read
 MIN_CONFIDENCE = 0.35  # of a reading that is kept
 TOKEN_PIXELS = 42  # strip pixels that make about one token of text
-MAX_READ = 4000  # lines kept as read; the oldest go first
+MAX_READ = 4000  # lines kept as read
 ALLOCATOR, RELEVANCE, BUDGET = "foveated", "query", 273
 FREE_ALLOCATOR = "dag"  # without a question: shows the most lines legibly, see benchmarks/legible.py
 CUT_PRINT = {"min_print": READ_PRINT, "clear_print": 9.0}  # pixels: from where the recogniser reads, and reads well
@@ -85,7 +86,7 @@ class Page:
         self.scene.lines[reader.finder.boxes] = [torch.cat((boxes_of(self.lines), self.lines[:, 4:]), 1)]
         self.levels = [grey(level)[0] for level in self.scene.levels]
         self.widths = widths_of(self.lines).tolist()
-        self.texts: dict[tuple[int, ...], tuple[str, float]] = {}  # by line and the levels it was shown at
+        self.texts = LRUCache[tuple[int, ...], tuple[str, float]](MAX_READ)  # by line and the levels it was shown at
 
     # -- what users call ---------------------------------------------------------------------------------------
 
@@ -227,15 +228,14 @@ class Page:
         under = cells.at(points_on(self.lines[rows])).flatten(1)
         level = torch.where(under >= 0, cells.levels[under.clamp(min=0)], -1.0)
         keys = {i: (i, *key) for i, key in zip(wanted, (level * 8).long().tolist(), strict=True)}
-        new = [i for i in wanted if keys[i] not in self.texts]
+        found = {i: self.texts[keys[i]] for i in wanted if keys[i] in self.texts}
+        new = [i for i in wanted if i not in found]
         if new:
             lines = self.lines[torch.tensor(new, device=self.lines.device)]
             backend = self.reader.recognizer
             strips, widths = strips_of(self.levels, glance.selection, cells, lines, backend.height)
-            self.texts.update(zip((keys[i] for i in new), backend(strips, widths), strict=True))
-        found = {i: self.texts[keys[i]] for i in wanted}
-        for old in list(self.texts)[:-MAX_READ]:
-            del self.texts[old]
+            found |= zip(new, backend(strips, widths), strict=True)
+            self.texts.update((keys[i], found[i]) for i in new)
         return found
 
 

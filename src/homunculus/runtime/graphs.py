@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
+
+from homunculus.runtime.cache import LRUCache
 
 KEPT = 8  # graphs kept of one function; the one longest unused goes first
 V = TypeVar("V")
@@ -23,9 +24,9 @@ class Replay(Generic[V]):
 
     def __init__(self, call: Callable[..., V]) -> None:
         self.call = call
-        self.met: OrderedDict[Key, None] = OrderedDict()  # the last few
+        self.met = LRUCache[Key, None](KEPT)  # the last few
         self.pool: Any = None  # memory that all of its graphs use, one at a time: values are copied out at once
-        self.graphs: OrderedDict[Key, tuple[Any, list[Tensor], V]] = OrderedDict()
+        self.graphs = LRUCache[Key, tuple[Any, list[Tensor], V]](KEPT)
 
     def __call__(self, *inputs: Tensor) -> V:
         """The function's value."""
@@ -35,15 +36,10 @@ class Replay(Generic[V]):
         if key not in self.graphs:
             if key not in self.met:
                 self.met[key] = None
-                if len(self.met) > KEPT:
-                    self.met.popitem(last=False)
                 return self.call(*inputs)
             del self.met[key]
             self.pool = self.pool or torch.cuda.graph_pool_handle()
             self.graphs[key] = capture(self.call, inputs, self.pool)
-            if len(self.graphs) > KEPT:
-                self.graphs.popitem(last=False)
-        self.graphs.move_to_end(key)
         graph, places, value = self.graphs[key]
         for place, x in zip(places, inputs, strict=True):
             place.copy_(x)

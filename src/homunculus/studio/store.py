@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import sha256
 
 from PIL import Image
 
+from homunculus.runtime.cache import LRUCache
 from homunculus.studio.files import check_page, pages_of, read
 from homunculus.studio.uploads import Limits, RequestError
 
@@ -47,8 +47,8 @@ class Store:
     """The last images, in memory alone; the least recently used go first."""
 
     def __init__(self, limits: Limits, max_bytes: int = MAX_BYTES) -> None:
-        self.limits, self.max_bytes = limits, max_bytes
-        self.kept: OrderedDict[str, StoredImage] = OrderedDict()
+        self.limits = limits
+        self.kept = LRUCache[str, StoredImage](max_bytes, lambda image: len(image.upload.content))
         self.lock = threading.Lock()
 
     def add(self, upload: Upload) -> StoredImage:
@@ -57,9 +57,6 @@ class Store:
         kept = StoredImage(upload, pixels.shape[2], pixels.shape[1])
         with self.lock:
             self.kept[upload.image_id] = kept
-            self.kept.move_to_end(upload.image_id)
-            while len(self.kept) > 1 and sum(len(each.upload.content) for each in self.kept.values()) > self.max_bytes:
-                self.kept.popitem(last=False)
         return kept
 
     def get(self, image_id: str) -> StoredImage:
@@ -67,7 +64,6 @@ class Store:
         with self.lock:
             if image_id not in self.kept:
                 raise RequestError("this image is not kept any more; send it again", 404)
-            self.kept.move_to_end(image_id)
             return self.kept[image_id]
 
     def picture(self, image_id: str, page: int, side: int) -> bytes:
