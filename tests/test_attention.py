@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import homunculus as hm
-from homunculus.adapters.attention import over_tree, watching
+from homunculus.adapters.attention import capture_middle_layers, over_tree
 from homunculus.cells import CellTree
 from homunculus.errors import InputError
 from test_adapters import BEFORE, last_logits, picture
@@ -78,8 +78,8 @@ def test_alone_is_as_in_a_batch(vlm):
 def test_what_is_watched_is_the_attention_of_the_model(vlm):
     inputs = vlm.prepare(IMAGES[:1], QUESTIONS[:1], budget=20, relevance="information")
     length = inputs["input_ids"].shape[1]
-    with watching(vlm.prefill.text, length - 4, torch.tensor([[1, 1, 0, 1]])) as found:
-        logits = vlm.prefill.run(inputs, vlm.prefill.first).logits
+    with capture_middle_layers(vlm.prefill.text, length - 4, torch.tensor([[1, 1, 0, 1]])) as found:
+        logits = vlm.prefill.run(inputs, vlm.prefill.forward).logits
     torch.testing.assert_close(logits, last_logits(vlm(inputs)), rtol=1e-4, atol=1e-4)
     vlm.model.set_attn_implementation("eager")
     attentions = vlm(inputs, output_attentions=True).attentions

@@ -34,10 +34,10 @@ def vlm(request, tmp_path_factory):
 
 
 @pytest.fixture
-def reader(vlm):
+def decoder(vlm):
     if vlm.model.config.model_type in WINDOWED:
         pytest.skip("its layers have windows")
-    return vlms._reader(vlm)
+    return vlms._text_decoder(vlm)
 
 
 def visual_tokens(vlm, inputs):
@@ -233,31 +233,31 @@ def test_attention_that_is_received_counts_only_what_is_there(monkeypatch):
 
 
 @torch.no_grad()
-def test_dropping_nothing_is_the_models_own_forward(vlm, reader):
+def test_dropping_nothing_is_the_models_own_forward(vlm, decoder):
     inputs = vlm.prepare(PICTURES, QUESTIONS, **ALL)
-    logits, left = reader.dropping().begin(reader.text(inputs), Fixed(), [])
+    logits, left = decoder.pruned().begin(decoder.text(inputs), Fixed(), [])
     torch.testing.assert_close(logits, last_logits(vlm(inputs)), rtol=1e-4, atol=1e-4)
     assert left.sum(1).tolist() == visual_tokens(vlm, inputs).tolist()
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("penalty", [1.0, 1.7])
-def test_words_are_chosen_as_generate_chooses_them(vlm, reader, penalty, monkeypatch):
+def test_words_are_chosen_as_generate_chooses_them(vlm, decoder, penalty, monkeypatch):
     monkeypatch.setattr(vlm.model.generation_config, "repetition_penalty", penalty)
     inputs = vlm.prepare([IMAGE], [QUESTION], **ALL)
-    said, sure, _ = vlms._said(reader, inputs, Fixed(), [], 12)
+    said, sure, _ = vlms._generate(decoder, inputs, Fixed(), [], 12)
     reply = vlm.answer(inputs, QUESTION, 12, do_sample=False)
     assert vlm.family.tokenizer.decode(said, skip_special_tokens=True).strip() == reply.text
     assert sum(sure) / len(sure) == pytest.approx(reply.probability, rel=1e-4)
     monkeypatch.setattr(vlm.model.generation_config, "eos_token_id", [said[3]])
-    cut, _, _ = vlms._said(reader, inputs, Fixed(), [], 12)
+    cut, _, _ = vlms._generate(decoder, inputs, Fixed(), [], 12)
     assert cut == said[: said.index(said[3]) + 1]
 
 
 @torch.no_grad()
-def test_what_was_dropped_is_as_if_later_layers_did_not_see_it(vlm, reader):
+def test_what_was_dropped_is_as_if_later_layers_did_not_see_it(vlm, decoder):
     inputs = vlm.prepare([IMAGE], [QUESTION], **ALL)
-    logits, left = reader.dropping().begin(reader.text(inputs), Fixed(), [Stage(1, 6), Stage(2, 2)])
+    logits, left = decoder.pruned().begin(decoder.text(inputs), Fixed(), [Stage(1, 6), Stage(2, 2)])
     assert int(left.sum()) == 2
     ids = inputs["input_ids"][0]
     at = (ids == vlm.family.image_token).nonzero()[:, 0]
@@ -275,7 +275,7 @@ def test_what_was_dropped_is_as_if_later_layers_did_not_see_it(vlm, reader):
     def seeing(kept):
         return lambda module, words, how: (words, how | {"attention_mask": bias(kept)})
 
-    layers = reader.language.layers
+    layers = decoder.language.layers
     handles = [
         layers[n].register_forward_pre_hook(seeing(kept), with_kwargs=True)
         for n, kept in enumerate((number, first, first[[1, 4]]))
@@ -289,29 +289,29 @@ def test_what_was_dropped_is_as_if_later_layers_did_not_see_it(vlm, reader):
 
 
 @torch.no_grad()
-def test_step_by_step_is_the_same_as_from_scratch(vlm, reader):
+def test_step_by_step_is_the_same_as_from_scratch(vlm, decoder):
     inputs, plan = vlm.prepare(PICTURES, QUESTIONS, **ALL), [Stage(1, 8), Stage(2, 3)]
-    run, text = reader.dropping(), reader.text(inputs)
+    run, text = decoder.pruned(), decoder.text(inputs)
     logits, _ = run.begin(text, Fixed(), plan)
     for _ in range(3):
         word = vlm.model.get_input_embeddings()(logits.argmax(1, keepdim=True))
         logits = run.step(word)
         more = torch.ones(len(word), 1, dtype=torch.bool)
         text = text.of(
-            torch.cat((text.x, word), 1),
-            torch.cat((text.there, more), 1),
-            torch.cat((text.visual, ~more), 1),
-            torch.cat((text.places, text.places[..., -1:] + 1), -1),
-            [torch.nn.functional.pad(part, (0, 0, 0, 1)) for part in text.deeper],
+            torch.cat((text.hidden_states, word), 1),
+            torch.cat((text.attention_mask, more), 1),
+            torch.cat((text.visual_mask, ~more), 1),
+            torch.cat((text.position_ids, text.position_ids[..., -1:] + 1), -1),
+            [torch.nn.functional.pad(part, (0, 0, 0, 1)) for part in text.deepstack],
         )
-        again, _ = reader.dropping().begin(text, Fixed(), plan)
+        again, _ = decoder.pruned().begin(text, Fixed(), plan)
         torch.testing.assert_close(logits, again, rtol=1e-4, atol=1e-4)
 
 
 @torch.no_grad()
-def test_methods_are_told_the_attention_of_the_model(vlm, reader):
+def test_methods_are_told_the_attention_of_the_model(vlm, decoder):
     inputs, method = vlm.prepare([IMAGE], [QUESTION], **ALL), Fixed()
-    reader.dropping().begin(reader.text(inputs), method, [Stage(2, 4)])
+    decoder.pruned().begin(decoder.text(inputs), method, [Stage(2, 4)])
     vlm.model.set_attn_implementation("eager")
     try:
         attention = vlm(inputs, output_attentions=True).attentions[1].mean(1)  # [1, L, L]
@@ -337,7 +337,7 @@ def test_every_peer_answers_and_with_enough_budget_as_the_model_does(vlm, peer):
     count = int(visual_tokens(vlm, vlm.prepare([IMAGE], [QUESTION], **ALL)))
     left = BUDGET
     if peer in INSIDE:
-        depth = len(vlms._reader(vlm).language.layers)
+        depth = len(vlms._text_decoder(vlm).language.layers)
         enters = min(count, vlms.entering(peer, depth, BUDGET)) if peer in BEFORE else count
         plan = INSIDE[peer].plan(depth, enters, BUDGET)
         assert tokens == mean_tokens(plan, depth, enters)

@@ -18,28 +18,17 @@ from torch import Tensor
 
 from homunculus.adapters.base import Encoded, Gridded, View, Wish, as_picture
 from homunculus.adapters.layout import Row, Unit, row_of, stacked
-from homunculus.adapters.prefill import Prefill, cache_of
+from homunculus.adapters.prefill import Prefill
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
 from homunculus.relevance import Scene
+from homunculus.runtime.attention import attention_of, attention_probs, capture_attention
+from homunculus.runtime.decoder import cache_of
 from homunculus.runtime.graphs import Replay
 
 COARSE, SHARE = 64, 4  # tokens of the first pass: at most so many, and at most one in so many of the budget
 MIDDLE = (1 / 3, 2 / 3)  # the layers whose attention counts, as shares of all
-NAME = "homunculus_attention"
-
-
-class Watch(NamedTuple):
-    """What is to be noted of attention: that of the places `asks` [B, rows], which begin at `first`, by layer."""
-
-    first: int
-    asks: Tensor
-    layers: range
-    found: dict[int, Tensor]
-
-
-_watches: list[Watch] = []
 
 
 def attentive(family: Gridded, prefill: Prefill, wish: Wish) -> tuple[dict[str, Any], list[View]] | None:
@@ -96,8 +85,8 @@ class Attended(NamedTuple):
 
 def _first_pass(prefill: Prefill, known: int, ids: Tensor, mask: Tensor, *more: Tensor) -> Attended:
     """The first pass over texts that go on after `known` tokens."""
-    with watching(prefill.text, known, mask[:, known:]) as found:
-        first = prefill.first(ids, mask, *more)
+    with capture_middle_layers(prefill.text, known, mask[:, known:]) as found:
+        first = prefill.forward(ids, mask, *more)
     attention = torch.stack(list(found.values())).mean(0)[:, :known]
     return Attended(first.keys[:, :, :, :known], first.values[:, :, :, :known], attention)
 
@@ -119,40 +108,23 @@ def over_tree(tree: CellTree, attention: Tensor, look: Selection) -> Tensor:
 
 
 @contextmanager
-def watching(language: Any, first: int, asks: Tensor) -> Iterator[dict[int, Tensor]]:
-    """While this lasts, the middle layers of a language model leave behind what some places of a text attend to.
+def capture_middle_layers(text_model: Any, first: int, asks: Tensor) -> Iterator[dict[int, Tensor]]:
+    """While this lasts, what the middle layers of a text model attend to from some positions, by layer. [B, L] each
 
-    The attention itself stays what it was; the few rows that are wanted are computed again beside it. Found is [B, L]
-    for each layer: the mean over heads and over the places that ask.
+    The mean over heads and over those of the positions from `first` on that are flagged in asks [B, rows].
     """
-    from transformers import AttentionInterface
+    found: dict[int, Tensor] = {}
 
-    AttentionInterface.register(NAME, _attend)  # transformers' own place for other ways to attend
-    config, count = language.config, len(language.layers)
-    begin, end = (int(count * share) for share in MIDDLE)
-    usual, watch = config._attn_implementation, Watch(first, asks, range(begin, max(begin + 1, end)), {})
-    _watches.append(watch)
-    config._attn_implementation = NAME
-    try:
-        yield watch.found
-    finally:
-        config._attn_implementation = usual
-        _watches.pop()
+    def note(layer: int, query: Tensor, key: Tensor, mask: Tensor | None, scaling: float) -> None:
+        assert mask is not None  # of causal layers
+        probs = attention_probs(query[:, :, first:], key, mask[:, :, first:], scaling)  # [B, rows, L]
+        weight = asks.to(probs)[..., None]
+        found[layer] = (probs * weight).sum(1) / weight.sum(1).clamp(min=1)
 
-
-def _attend(module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **how: Any) -> Any:
-    """`sdpa`, and beside it the rows that are watched."""
-    from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
-    watch = _watches[-1]
-    if module.layer_idx in watch.layers:
-        scale = how.get("scaling") or query.shape[-1] ** -0.5
-        keys = key.repeat_interleave(query.shape[1] // key.shape[1], 1).float()
-        weight = query[:, :, watch.first :].float() @ keys.transpose(2, 3) * scale  # [B, heads, rows, L]
-        weight = weight.masked_fill(~attention_mask[:, :, watch.first :], -torch.inf).softmax(-1).mean(1)
-        asks = watch.asks.to(weight)[..., None]
-        watch.found[module.layer_idx] = (weight * asks).sum(1) / asks.sum(1).clamp(min=1)
-    return sdpa_attention_forward(module, query, key, value, attention_mask, **how)
+    begin, end = (int(len(text_model.layers) * share) for share in MIDDLE)
+    middle = range(begin, max(begin + 1, end))
+    with capture_attention({attention_of(text_model.layers[n]): partial(note, n) for n in middle}):
+        yield found
 
 
 def _even(scene: Scene, count: int, budget: int) -> Selection:

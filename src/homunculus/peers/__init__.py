@@ -17,7 +17,7 @@ from homunculus.peers.prumerge import prumerge
 from homunculus.peers.pyramid_pruning import pyramid_pruning
 from homunculus.peers.pyramiddrop import PyramidDrop
 from homunculus.peers.sparsevlm import SparseVLM
-from homunculus.peers.stages import Inner, Inside, Stage, mean_tokens
+from homunculus.peers.stages import Inner, InnerMethod, Stage, mean_tokens
 from homunculus.peers.tome import tome
 from homunculus.peers.visionzip import visionzip
 from homunculus.peers.vscan import VScan, vscan
@@ -26,7 +26,7 @@ __all__ = [
     "BEFORE",
     "INSIDE",
     "Inner",
-    "Inside",
+    "InnerMethod",
     "Kept",
     "Stage",
     "Visual",
@@ -48,7 +48,7 @@ BEFORE: dict[str, Rule] = {
     "pyramid-pruning": pyramid_pruning,
 }
 
-INSIDE: dict[str, Inside] = {
+INSIDE: dict[str, InnerMethod] = {
     "fastv": FastV(),
     "pyramiddrop": PyramidDrop(),
     "sparsevlm": SparseVLM(),
@@ -68,7 +68,7 @@ def reduce(name: str, visual: Visual, budget: int) -> Kept:
     return BEFORE[name](visual, budget)
 
 
-def inside(name: str) -> Inside:
+def inside(name: str) -> InnerMethod:
     """The method of that name that works between layers of the language model."""
     if not isinstance(name, str) or name not in INSIDE:
         raise InputError(f"no peer {name!r} works inside the language model; choose one of {', '.join(INSIDE)}")

@@ -1,201 +1,159 @@
-"""A language model of plain layers run one by one, with visual tokens leaving in between."""
+"""A language model's decoder layers with visual tokens leaving in between."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from homunculus.peers.stages import Inner, Inside, Stage
-
-NAME = "homunculus_rows"
-
-
-class Rows(NamedTuple):
-    """Whose attention is wanted, as places [B, T] of the text; found is their mean over heads, [B, T, L]."""
-
-    places: Tensor
-    found: list[Tensor]
+from homunculus.peers.stages import Inner, InnerMethod, Stage
+from homunculus.runtime.attention import attention_of, attention_probs, capture_attention
+from homunculus.runtime.decoder import cache_of, causal_mask, run_layers
 
 
-_rows: list[Rows] = []
-
-
-class Text(NamedTuple):
-    """What a language model reads, filled up in front.
+class TextState(NamedTuple):
+    """What a language model reads, padded in front.
 
     Shape:
-        x [B, L, width], there and visual bool [B, L], places [B, L] or [1 + axes, B, L], the first of which counts;
-        deeper [B, L, width] each: what is added behind the first layers; number [B, L] of each visual token in its
-        image.
+        hidden_states [B, L, D], attention_mask and visual_mask bool [B, L], position_ids [B, L] or [1 + axes, B, L],
+        the first of which counts; token_index [B, L] of each visual token in its image; deepstack [B, L, D] each, added
+        behind the first layers.
     """
 
-    x: Tensor
-    there: Tensor
-    visual: Tensor
-    places: Tensor
-    number: Tensor
-    deeper: tuple[Tensor, ...] = ()
+    hidden_states: Tensor
+    attention_mask: Tensor
+    visual_mask: Tensor
+    position_ids: Tensor
+    token_index: Tensor
+    deepstack: tuple[Tensor, ...] = ()
 
     @classmethod
-    def of(cls, x: Tensor, there: Tensor, visual: Tensor, places: Tensor, deeper: Sequence[Tensor] = ()) -> Text:
+    def of(
+        cls,
+        hidden_states: Tensor,
+        attention_mask: Tensor,
+        visual_mask: Tensor,
+        position_ids: Tensor,
+        deepstack: Sequence[Tensor] = (),
+    ) -> TextState:
         """Visual tokens numbered as they stand."""
-        there = there.bool()
-        visual = visual & there
-        return cls(x, there, visual, places, (visual.cumsum(1) - 1).clamp(min=0), tuple(deeper))
+        attention_mask = attention_mask.bool()
+        visual_mask = visual_mask & attention_mask
+        token_index = (visual_mask.cumsum(1) - 1).clamp(min=0)
+        return cls(hidden_states, attention_mask, visual_mask, position_ids, token_index, tuple(deepstack))
 
-    def take(self, stay: Tensor) -> Text:
+    def take(self, stay: Tensor) -> TextState:
         """Only those that stay, bool [B, L]."""
-        stay = stay & self.there
+        stay = stay & self.attention_mask
         order = stay.long().argsort(dim=1, stable=True)[:, -int(stay.sum(1).max()) :]
 
         def moved(values: Tensor) -> Tensor:
             return values.gather(1, order[..., None].expand(-1, -1, values.shape[-1]))
 
-        places = self.places.gather(-1, order.expand(*self.places.shape[:-2], *order.shape))
-        there, visual, number = (part.gather(1, order) for part in (stay, self.visual & stay, self.number))
-        return Text(moved(self.x), there, visual, places, number, tuple(moved(part) for part in self.deeper))
+        position_ids = self.position_ids.gather(-1, order.expand(*self.position_ids.shape[:-2], *order.shape))
+        attention_mask, visual_mask = stay.gather(1, order), (self.visual_mask & stay).gather(1, order)
+        deepstack = tuple(moved(part) for part in self.deepstack)
+        token_index = self.token_index.gather(1, order)
+        return TextState(moved(self.hidden_states), attention_mask, visual_mask, position_ids, token_index, deepstack)
 
 
-def gathered(flags: Tensor) -> tuple[Tensor, Tensor]:
-    """Places of what is flagged in each row of bool [B, L], in order: [B, n], and which of these are there."""
-    count = flags.sum(1)
-    order = (~flags).long().argsort(dim=1, stable=True)[:, : max(1, int(count.max()))]
-    return order, torch.arange(order.shape[1], device=flags.device) < count[:, None]
-
-
-class Dropping:
+class PrunedDecoder:
     """One answer of a language model under a method that drops visual tokens between its layers."""
 
     def __init__(self, language: Any, head: Callable[[Tensor], Tensor]) -> None:
-        from transformers import DynamicCache
-
         self.language, self.head = language, head
-        self.cache = DynamicCache(config=language.config)
-        self.masks: list[Tensor] = []  # of each layer, which of its tokens are there
-        self.next: Tensor | None = None
+        self.cache = cache_of(language.config)
+        self.parts: list[tuple[range, Tensor]] = []  # layers between two stages, and the mask [B, L] of their tokens
+        self.next: Tensor | None = None  # positions of the next token
 
-    def begin(self, text: Text, method: Inside, plan: Sequence[Stage], choosing: bool = False) -> tuple[Tensor, Tensor]:
-        """Logits of the first token [B, vocabulary], and which visual tokens are left at last, bool [B, N].
-
-        `choosing` goes no further than it takes to know these.
-        """
+    def begin(self, text: TextState, method: InnerMethod, plan: Sequence[Stage]) -> tuple[Tensor, Tensor]:
+        """Logits of the first token [B, vocabulary], and which visual tokens are left at last, bool [B, N]."""
         stages = {stage.layer: stage.keep for stage in plan}
-        total = int(text.visual.sum(1).max())
-        self.next = text.places.amax(-1)
-        last = max(stages, default=0)
-        watched: Rows | None = None
-        for n, layer in enumerate(self.language.layers):
-            if n in stages:
-                text = self._dropped(text, method, stages[n], watched)
-            if choosing and n >= last:
-                break
-            watched = Rows(self._asking(text)[0], []) if n + 1 in stages else None
-            with rows_of(self.language.config, watched):
-                text = text._replace(x=self._through(layer, n, text))
-            if n < len(text.deeper):
-                text = text._replace(x=text.x + text.deeper[n])
-            self.masks.append(text.there)
-        left = torch.zeros(len(text.x), total + 1, dtype=torch.bool, device=text.x.device)
-        left.scatter_(1, torch.where(text.visual, text.number, total), True)
-        logits = text.x[:, -1] if choosing else self.head(self.language.norm(text.x[:, -1:]))[:, 0]
-        return logits, left[:, :total]
+        depth, total = len(self.language.layers), int(text.visual_mask.sum(1).max())
+        self.next = text.position_ids.amax(-1)
+        attention: Tensor | None = None
+        for first, end in pairwise(sorted({0, *stages, depth})):
+            if attention is not None and first in stages:
+                text = _prune(text, method, stages[first], attention)
+            layers = range(first, end)
+            with self._capture(text, end - 1 if end in stages else None) as captured:
+                x = run_layers(
+                    self.language,
+                    text.hidden_states,
+                    text.position_ids,
+                    causal_mask(text.attention_mask),
+                    self.cache,
+                    text.deepstack,
+                    layers,
+                )
+            text, attention = text._replace(hidden_states=x), captured[0] if captured else None
+            self.parts.append((layers, text.attention_mask))
+        left = torch.zeros(len(x), total + 1, dtype=torch.bool, device=x.device)
+        left.scatter_(1, torch.where(text.visual_mask, text.token_index, total), True)
+        return self._logits(x), left[:, :total]
 
     def step(self, x: Tensor) -> Tensor:
         """Logits after one more token [B, 1, width]."""
         assert self.next is not None  # `begin` came first
         self.next = self.next + 1
-        counted, turning = _by_use(self.next[..., None])
-        turns = self.language.rotary_emb(x, turning)
-        for n, layer in enumerate(self.language.layers):
-            self.masks[n] = torch.cat((self.masks[n], self.masks[n].new_ones(len(x), 1)), 1)
-            out = layer(
-                x,
-                attention_mask=self.masks[n][:, None, None],
-                position_ids=counted,
-                past_key_values=self.cache,
-                use_cache=True,
-                position_embeddings=turns,
-            )
-            x = out[0] if isinstance(out, tuple) else out
-        return self.head(self.language.norm(x))[:, 0]
+        for n, (layers, mask) in enumerate(self.parts):
+            mask = torch.cat((mask, mask.new_ones(len(x), 1)), 1)
+            x = run_layers(self.language, x, self.next[..., None], mask[:, None, None], self.cache, layers=layers)
+            self.parts[n] = layers, mask
+        return self._logits(x)
 
-    def _through(self, layer: Any, n: int, text: Text) -> Tensor:
-        order = torch.arange(text.x.shape[1], device=text.x.device)
-        allowed = (order <= order[:, None]) & text.there[:, None]
-        allowed = (allowed | (order == order[:, None]))[:, None]  # what is empty sees itself
-        counted, turning = _by_use(text.places)
-        out = layer(
-            text.x,
-            attention_mask=allowed,
-            position_ids=counted,
-            past_key_values=self.cache,
-            use_cache=True,
-            position_embeddings=self.language.rotary_emb(text.x, turning),
-        )
-        x: Tensor = out[0] if isinstance(out, tuple) else out
-        return x
+    def _logits(self, x: Tensor) -> Tensor:
+        return self.head(self.language.norm(x[:, -1:]))[:, 0]
 
-    def _asking(self, text: Text) -> tuple[Tensor, Tensor]:
-        """The text behind the image."""
-        order = torch.arange(text.x.shape[1], device=text.x.device)
-        last = torch.where(text.visual, order, -1).amax(1, keepdim=True)
-        return gathered(text.there & (order > last))
+    @contextmanager
+    def _capture(self, text: TextState, layer: int | None) -> Iterator[list[Tensor]]:
+        """Attention of the text behind the image in a layer, [B, T, L], once that has run."""
+        found: list[Tensor] = []
+        if layer is None:
+            yield found
+            return
+        rows = _text_rows(text)[0][:, None, :, None]  # [B, 1, T, 1]
 
-    def _dropped(self, text: Text, method: Inside, keep: int, watched: Rows | None) -> Text:
-        at, mask = gathered(text.visual)
-        if watched is None or keep >= int(mask.sum(1).max()):
-            return text
-        _, asked = self._asking(text)
-        attention = watched.found[0].gather(2, at[:, None].expand(-1, watched.found[0].shape[1], -1))  # [B, T, N]
-        hidden = text.x.gather(1, at[..., None].expand(-1, -1, text.x.shape[2]))
-        kept = method.keep(Inner(hidden=hidden, attention=attention, asked=asked, mask=mask), keep)
-        place = kept.index.clamp(min=0)
-        chosen = torch.zeros_like(mask).scatter(1, place, kept.index >= 0)
-        hidden = hidden.scatter(1, place[..., None].expand_as(kept.tokens), kept.tokens.to(hidden.dtype))
-        ordinal = (text.visual.cumsum(1) - 1).clamp(min=0)
-        back = hidden.gather(1, ordinal[..., None].expand(-1, -1, hidden.shape[2]))
-        text = text._replace(x=torch.where(text.visual[..., None], back, text.x))
-        return text.take(~text.visual | chosen.gather(1, ordinal))
+        def note(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float) -> None:
+            assert mask is not None  # that of `begin`
+            asks = query.gather(2, rows.expand(-1, query.shape[1], -1, query.shape[3]))
+            found.append(attention_probs(asks, key, mask.gather(2, rows.expand(-1, 1, -1, mask.shape[3])), scaling))
+
+        with capture_attention({attention_of(self.language.layers[layer]): note}):
+            yield found
 
 
-def _by_use(places: Tensor) -> tuple[Tensor, Tensor]:
-    """Places that count, and those that turn queries and keys."""
-    return (places[0], places[1:]) if places.ndim == 3 else (places, places)
+def flagged(flags: Tensor) -> tuple[Tensor, Tensor]:
+    """Indices of what is flagged in each row of bool [B, L], in order: [B, n], and the mask of these."""
+    count = flags.sum(1)
+    order = (~flags).long().argsort(dim=1, stable=True)[:, : max(1, int(count.max()))]
+    return order, torch.arange(order.shape[1], device=flags.device) < count[:, None]
 
 
-@contextmanager
-def rows_of(config: Any, rows: Rows | None) -> Iterator[None]:
-    """While this lasts, attention of the given places is noted beside the model's own."""
-    if rows is None:
-        yield
-        return
-    from transformers import AttentionInterface
-
-    AttentionInterface.register(NAME, _attend)
-    usual = config._attn_implementation
-    _rows.append(rows)
-    config._attn_implementation = NAME
-    try:
-        yield
-    finally:
-        config._attn_implementation = usual
-        _rows.pop()
+def _text_rows(text: TextState) -> tuple[Tensor, Tensor]:
+    """The text behind the image, see `flagged`."""
+    order = torch.arange(text.visual_mask.shape[1], device=text.visual_mask.device)
+    last = torch.where(text.visual_mask, order, -1).amax(1, keepdim=True)
+    return flagged(text.attention_mask & (order > last))
 
 
-def _attend(module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **how: Any) -> Any:
-    """`sdpa`, and beside it the rows that are wanted."""
-    from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
-    places, found = _rows[-1]
-    scale = how.get("scaling") or query.shape[-1] ** -0.5
-    at = places[:, None, :, None]
-    asks = query.gather(2, at.expand(-1, query.shape[1], -1, query.shape[3])).float()
-    keys = key.repeat_interleave(query.shape[1] // key.shape[1], 1).float()
-    weight = asks @ keys.transpose(2, 3) * scale  # [B, heads, T, L]
-    allowed = attention_mask.gather(2, at.expand(-1, 1, -1, attention_mask.shape[3]))
-    found.append(weight.masked_fill(~allowed, -torch.inf).softmax(-1).mean(1))
-    return sdpa_attention_forward(module, query, key, value, attention_mask, **how)
+def _prune(text: TextState, method: InnerMethod, keep: int, attention: Tensor) -> TextState:
+    """The text with the visual tokens that a method keeps, by attention [B, T, L] of the text behind the image."""
+    index, mask = flagged(text.visual_mask)
+    if keep >= int(mask.sum(1).max()):
+        return text
+    _, text_mask = _text_rows(text)
+    attention = attention.gather(2, index[:, None].expand(-1, attention.shape[1], -1))  # [B, T, N]
+    hidden = text.hidden_states.gather(1, index[..., None].expand(-1, -1, text.hidden_states.shape[2]))
+    kept = method.keep(Inner(hidden=hidden, attention=attention, asked=text_mask, mask=mask), keep)
+    place = kept.index.clamp(min=0)
+    chosen = torch.zeros_like(mask).scatter(1, place, kept.index >= 0)
+    hidden = hidden.scatter(1, place[..., None].expand_as(kept.tokens), kept.tokens.to(hidden.dtype))
+    ordinal = (text.visual_mask.cumsum(1) - 1).clamp(min=0)
+    back = hidden.gather(1, ordinal[..., None].expand(-1, -1, hidden.shape[2]))
+    text = text._replace(hidden_states=torch.where(text.visual_mask[..., None], back, text.hidden_states))
+    return text.take(~text.visual_mask | chosen.gather(1, ordinal))

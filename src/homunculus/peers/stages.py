@@ -51,7 +51,7 @@ class Inner:
         return self.attention.gather(1, self.last[:, None, None].expand(-1, 1, self.attention.shape[2]))[:, 0]
 
 
-class Inside(Protocol):
+class InnerMethod(Protocol):
     """A method that works between layers."""
 
     def plan(self, layers: int, count: int, budget: int) -> list[Stage]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from math import isqrt
 from typing import Any, NamedTuple
 
@@ -18,12 +19,11 @@ from torch import Tensor
 
 from homunculus.adapters.base import Family, Shown
 from homunculus.adapters.qwen import Qwen
+from homunculus.runtime.attention import attention_of, attention_probs, capture_attention
 
-NAME = "homunculus_tower"
 EARLY = 1 / 4  # of the depth
 TOWERS = ("visual", "vision_tower", "vision_model")
 CLASSES = ("class_embedding", "cls_token")  # what a class token begins as
-ATTENTIONS = ("attn", "self_attn", "attention")
 ROOM = 1 << 26  # products of queries and keys that are held at once
 
 
@@ -51,44 +51,38 @@ class Watch:
     keys: list[Tensor] = field(default_factory=list)
     packed: tuple[list[int], tuple[Any, ...], dict[str, Any]] | None = None  # how tiles were joined to one grid
 
+    def note(self, module: Any, query: Tensor, key: Tensor, mask: Tensor | None, scaling: float) -> None:
+        """What one of the two layers attends to as it runs."""
+        found = received(query, key, mask, scaling, self.first)
+        if module is self.late:
+            self.attention.append(found)
+            self.keys.append(key.float().mean(1))
+        if module is self.early:
+            self.before.append(found)
+
     def patches(self) -> list[Tensor]:
         """Late attention, early attention and keys of all patches, without class tokens: [rows, n, 2 + d] each time."""
         parts = zip(self.attention, self.before, self.keys, strict=True)
         return [torch.cat((late[..., None], early[..., None], keys), 2)[:, self.first :] for late, early, keys in parts]
 
 
-_watches: list[Watch] = []
-
-
 @contextmanager
 def watching(family: Family) -> Iterator[Watch]:
     """While this lasts, the tower leaves behind what two of its layers attend to; the model is the same afterwards."""
-    from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import sdpa_mask
-
-    AttentionInterface.register(NAME, _attend)
-    AttentionMaskInterface.register(NAME, sdpa_mask)
     tower, modules = _attentions(family)
-    config = modules[0].config
-    late, early = _layers(family.model.config, config, len(modules))
+    late, early = _layers(family.model.config, modules[0].config, len(modules))
     first = any(name.rsplit(".", 1)[-1] in CLASSES for name, _ in tower.named_parameters())
     watch = Watch(modules[late], modules[early], first)
-    usual = config._attn_implementation
-    with _packing(family.base, watch):
-        _watches.append(watch)
-        config._attn_implementation = NAME
-        try:
-            yield watch
-        finally:
-            config._attn_implementation = usual
-            _watches.pop()
+    observers = {module: partial(watch.note, module) for module in (watch.late, watch.early)}
+    with _packing(family.base, watch), capture_attention(observers):
+        yield watch
 
 
 def _attentions(family: Family) -> tuple[Any, list[Any]]:
     """The vision tower, and the attention of each of its layers."""
     tower: Any = next(getattr(family.base, name) for name in TOWERS if hasattr(family.base, name))
     layers = next(part for part in tower.modules() if isinstance(part, torch.nn.ModuleList))
-    return tower, [getattr(layer, name) for layer in layers for name in ATTENTIONS if hasattr(layer, name)]
+    return tower, [attention_of(layer) for layer in layers]
 
 
 def _layers(config: Any, vision: Any, depth: int) -> tuple[int, int]:
@@ -120,28 +114,12 @@ def _packing(base: Any, watch: Watch) -> Iterator[None]:
         del base.pack_image_features
 
 
-def _attend(module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **how: Any) -> Any:
-    """`sdpa`, and beside it what is noted."""
-    from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
-    watch = _watches[-1]
-    if module is watch.late or module is watch.early:
-        scale = how.get("scaling") or query.shape[-1] ** -0.5
-        found = received(query, key, attention_mask, scale, watch.first)
-        if module is watch.late:
-            watch.attention.append(found)
-            watch.keys.append(key.float().mean(1))
-        if module is watch.early:
-            watch.before.append(found)
-    return sdpa_attention_forward(module, query, key, value, attention_mask, **how)
-
-
 def received(query: Tensor, key: Tensor, allowed: Tensor | None, scale: float, first: bool) -> Tensor:
     """How much each place is attended to, mean over heads: by the first place, or on average by all that are there.
 
     query, key [B, heads, n, d], allowed bool [B, 1, n, n] -> [B, n]
     """
-    count, keys = query.shape[2], key.float().transpose(2, 3)
+    count = query.shape[2]
     rows = 1 if first else count
     there = torch.ones(len(query), rows, device=query.device)
     if allowed is not None:
@@ -151,10 +129,8 @@ def received(query: Tensor, key: Tensor, allowed: Tensor | None, scale: float, f
     step = max(1, ROOM // (len(query) * query.shape[1] * count))
     for begin in range(0, rows, step):
         here = slice(begin, min(begin + step, rows))
-        weight = query[:, :, here].float() @ keys * scale  # [B, heads, some rows, n]
-        if allowed is not None:
-            weight = weight.masked_fill(~allowed[:, :, here], -torch.inf)
-        total += (weight.softmax(-1).mean(1) * there[:, here, None]).sum(1)
+        probs = attention_probs(query[:, :, here], key, None if allowed is None else allowed[:, :, here], scale)
+        total += (probs * there[:, here, None]).sum(1)
     return total / there.sum(1, keepdim=True)
 
 

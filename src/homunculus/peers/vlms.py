@@ -24,10 +24,12 @@ from homunculus.errors import InputError, whole_number
 from homunculus.eye import Eye
 from homunculus.peers import BEFORE, INSIDE, list_peers
 from homunculus.peers.base import Rule, Visual
-from homunculus.peers.layers import Dropping, Text
-from homunculus.peers.stages import Inside, Stage, mean_tokens
+from homunculus.peers.layers import PrunedDecoder, TextState
+from homunculus.peers.stages import InnerMethod, Stage, mean_tokens
 from homunculus.peers.towers import Noted, of_tokens, watching
 from homunculus.relevance import Scene
+from homunculus.runtime.decoder import embed_images, joined_features
+from homunculus.runtime.decoding import decode
 
 ALL = 1 << 40  # tokens, more than any image has
 
@@ -45,7 +47,7 @@ def prepare(vlm: VLM, images: Sequence[Any], questions: Sequence[str | Messages]
 
 
 @torch.no_grad()
-def ask(vlm: VLM, image: Any, question: str, peer: str, budget: int, most: int = 64) -> tuple[Reply, float]:
+def ask(vlm: VLM, image: Any, question: str, peer: str, budget: int, max_new_tokens: int = 64) -> tuple[Reply, float]:
     """What a VLM answers under a method, always its likeliest words, and how many visual tokens that took.
 
     Of a method inside the language model that is the mean over all layers, and the budget is meant so too.
@@ -54,18 +56,18 @@ def ask(vlm: VLM, image: Any, question: str, peer: str, budget: int, most: int =
     budget = whole_number("budget", budget)
     if peer not in INSIDE:
         shown = _reduced(vlm, [image], [question], BEFORE[peer], budget)
-        return vlm.answer(vlm.given(shown), question, most, do_sample=False), float(_count(shown))
-    reader = _reader(vlm)
-    depth = len(reader.language.layers)
+        return vlm.answer(vlm.given(shown), question, max_new_tokens, do_sample=False), float(_count(shown))
+    decoder = _text_decoder(vlm)
+    depth = len(decoder.language.layers)
     shown = _reduced(vlm, [image], [question], BEFORE.get(peer), entering(peer, depth, budget))
     method, count = INSIDE[peer], _count(shown)
     plan, inputs = method.plan(depth, count, budget), vlm.given(shown)
     if not plan:
-        return vlm.answer(inputs, question, most, do_sample=False), float(count)
-    said, sure, left = _said(reader, inputs, method, plan, most)
+        return vlm.answer(inputs, question, max_new_tokens, do_sample=False), float(count)
+    ids, probs, left = _generate(decoder, inputs, method, plan, max_new_tokens)
     view = _fewer(inputs.views[0], left.nonzero()[:, 0]).glance(question) if inputs.views else None
-    text = vlm.family.tokenizer.decode(said, skip_special_tokens=True).strip()
-    return Reply(text, sum(sure) / len(sure), view), mean_tokens(plan, depth, count)
+    text = vlm.family.tokenizer.decode(ids, skip_special_tokens=True).strip()
+    return Reply(text, sum(probs) / len(probs), view), mean_tokens(plan, depth, count)
 
 
 def _known(peer: str) -> None:
@@ -174,29 +176,25 @@ def _count(shown: Shown) -> int:
 # ---- inside it ----------------------------------------------------------------------------------------------------
 
 
-class Reading(NamedTuple):
-    """A model whose language model can be run layer by layer."""
+class TextDecoder(NamedTuple):
+    """A VLM whose language model can be run layer by layer."""
 
     vlm: VLM
     language: Any
 
-    def text(self, inputs: dict[str, Any]) -> Text:
+    def text(self, inputs: dict[str, Any]) -> TextState:
         """Prepared inputs as its first layer reads them."""
-        ids, seen = inputs["input_ids"], inputs["mm_encoder_outputs"]["image"]
-        x = self.vlm.model.get_input_embeddings()(ids)
-        here = ids == self.vlm.family.image_token
-        parts = [seen.pooler_output, *(getattr(seen, "deepstack_features", None) or [])]
-        joined = [part if torch.is_tensor(part) else torch.cat(list(part)) for part in parts]
-        first, *deeper = (torch.zeros_like(x).masked_scatter(here[..., None], part.to(x.dtype)) for part in joined)
-        x = torch.where(here[..., None], first, x)
-        return Text.of(x, inputs["attention_mask"], here, inputs["position_ids"], deeper)
+        ids, image_token = inputs["input_ids"], self.vlm.family.image_token
+        features = joined_features(inputs["mm_encoder_outputs"]["image"])
+        x, deepstack = embed_images(self.vlm.model.get_input_embeddings(), ids, image_token, features)
+        return TextState.of(x, inputs["attention_mask"], ids == image_token, inputs["position_ids"], deepstack)
 
-    def dropping(self) -> Dropping:
+    def pruned(self) -> PrunedDecoder:
         """A new answer."""
-        return Dropping(self.language, self.vlm.model.get_output_embeddings())
+        return PrunedDecoder(self.language, self.vlm.model.get_output_embeddings())
 
 
-def _reader(vlm: VLM) -> Reading:
+def _text_decoder(vlm: VLM) -> TextDecoder:
     """The language model of a VLM, if its layers can be run one by one."""
     base, kind = vlm.family.base, vlm.model.config.model_type
     language: Any = getattr(base, "language_model", None) or getattr(base, "text_model", None)
@@ -208,29 +206,27 @@ def _reader(vlm: VLM) -> Reading:
             f"this {kind} model has layers with a sliding window, between which no tokens can be dropped: "
             "use a peer before the language model"
         )
-    return Reading(vlm, language)
+    return TextDecoder(vlm, language)
 
 
-def _said(
-    reader: Reading, inputs: dict[str, Any], method: Inside, plan: Sequence[Stage], most: int
+def _generate(
+    decoder: TextDecoder, inputs: dict[str, Any], method: InnerMethod, plan: Sequence[Stage], max_new_tokens: int
 ) -> tuple[list[int], list[float], Tensor]:
     """Tokens of an answer, their probabilities, and which visual tokens were left at last, bool [N]."""
     from transformers import RepetitionPenaltyLogitsProcessor
 
-    model, ids = reader.vlm.model, inputs["input_ids"]
+    model, ids, run = decoder.vlm.model, inputs["input_ids"], decoder.pruned()
     settings = model.generation_config
-    penalty, ends = settings.repetition_penalty or 1.0, settings.eos_token_id
-    ends = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
-    scored = RepetitionPenaltyLogitsProcessor(penalty) if penalty != 1.0 else lambda _, scores: scores
-    run = reader.dropping()
-    logits, left = run.begin(reader.text(inputs), method, plan)
-    said: list[int] = []
-    sure: list[float] = []
-    while True:
-        token = scored(ids, logits.float()).argmax(1, keepdim=True)
-        said.append(int(token))
-        sure.append(float(logits.float().softmax(1).gather(1, token)))
-        if said[-1] in ends or len(said) >= most:
-            return said, sure, left[0]
-        ids = torch.cat((ids, token), 1)
-        logits = run.step(model.get_input_embeddings()(token))
+    penalty, stop = settings.repetition_penalty or 1.0, settings.eos_token_id
+    penalised = RepetitionPenaltyLogitsProcessor(penalty)
+    first, left = run.begin(decoder.text(inputs), method, plan)
+
+    def next_logits(token: Tensor | None) -> Tensor:
+        return first if token is None else run.step(model.get_input_embeddings()(token))
+
+    def process(chosen: Tensor | None, logits: Tensor) -> Tensor:
+        return penalised(ids if chosen is None else torch.cat((ids, chosen), 1), logits)
+
+    stop_ids = [] if stop is None else [stop] if isinstance(stop, int) else list(stop)
+    steps = list(decode(next_logits, stop_ids, max_new_tokens, process=process if penalty != 1.0 else None))
+    return [step.ids[0] for step in steps], [step.probs[0] for step in steps], left[0]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from homunculus.reader.language import Language, fingerprint
 from homunculus.reader.lora import Lora
+from homunculus.runtime.decoder import run_layers
 from homunculus.train.work import Losses, Task
 
 IGNORED = -1
@@ -55,15 +56,11 @@ class AnswerTask(Task):
     def logits(self, ids: Tensor, at: Tensor) -> Tensor:
         """Logits of the next token at some positions. [B, A, vocabulary]
 
-        Padding stands behind the text, so causal attention needs no mask. Layers are called one by one, because the
-        model's own loop builds a mask, which cannot be captured in a CUDA graph.
+        Padding stands behind the text, so causal attention needs no mask.
         """
         language = self.fixed[0]
         body = language.model
-        x = body.embed_tokens(ids)  # [B, T, D]
-        positions = torch.arange(ids.shape[1], device=ids.device)[None]
-        rope = body.rotary_emb(x, positions)
-        for layer in body.layers:
-            x = layer(x, attention_mask=None, position_ids=positions, position_embeddings=rope)
+        position_ids = torch.arange(ids.shape[1], device=ids.device)[None]
+        x = run_layers(body, body.embed_tokens(ids), position_ids)  # [B, T, D]
         x = x.gather(1, at[..., None].expand(-1, -1, x.shape[2]))  # [B, A, D]
         return cast(Tensor, language.lm_head(body.norm(x)))
