@@ -22,7 +22,7 @@ import torch
 
 import homunculus as hm
 from homunculus.eval.machine import machine
-from homunculus.peers import BEFORE, INSIDE, Inner, Visual
+from homunculus.peers import BEFORE, INSIDE, LayerState, VisualTokens
 from homunculus.runtime.files import replacing
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +30,7 @@ GRIDS = {576: (24, 24), 4096: (64, 64)}
 WIDTH, WORDS = 4096, 16
 
 
-def visual(count: int, batch: int, device: str) -> Visual:
+def visual(count: int, batch: int, device: str) -> VisualTokens:
     """Tokens of random images; those of neighbours are alike."""
     rows, columns = GRIDS[count]
     lots = torch.Generator().manual_seed(0)
@@ -38,15 +38,15 @@ def visual(count: int, batch: int, device: str) -> Visual:
     smooth = torch.nn.functional.interpolate(coarse, (rows, columns), mode="bilinear").flatten(2).transpose(1, 2)
     tokens = smooth + 0.3 * torch.randn(batch, count, WIDTH, generator=lots)
     cell = torch.arange(count)
-    return Visual(
+    return VisualTokens(
         tokens=tokens.to(device),
         keys=tokens[..., :64].contiguous().to(device),
         attention=torch.rand(batch, count, generator=lots).to(device),
         early=torch.rand(batch, count, generator=lots).to(device),
         question=torch.randn(batch, WORDS, WIDTH, generator=lots).to(device),
-        asked=torch.ones(batch, WORDS, dtype=torch.bool, device=device),
+        question_mask=torch.ones(batch, WORDS, dtype=torch.bool, device=device),
         mask=torch.ones(batch, count, dtype=torch.bool, device=device),
-        places=torch.stack((cell // columns, cell % columns), 1).expand(batch, -1, -1).to(device),
+        positions=torch.stack((cell // columns, cell % columns), 1).expand(batch, -1, -1).to(device),
         grid=torch.tensor([[rows, columns]] * batch, device=device),
     )
 
@@ -78,7 +78,7 @@ def main(words: list[str] | None = None) -> None:
         for batch in args.batches:
             seen = visual(count, batch, args.device)
             attention = torch.rand(batch, WORDS, count, device=args.device)
-            inner = Inner(seen.tokens, attention, seen.asked, seen.mask)
+            inner = LayerState(seen.tokens, attention, seen.question_mask, seen.mask)
             tree = hm.CellTree(32 * GRIDS[count][0], 32 * GRIDS[count][1]).to(args.device)
             relevance = torch.rand(batch, tree.size, device=args.device)
             for budget in args.budgets:

@@ -105,7 +105,7 @@ def stock_rows(vlm: Any, pixels: torch.Tensor, device: str, runs: int) -> tuple[
     scene = Scene(pixels, CellTree(height, width, vlm.family.cell))
     every = hm.allocate("grid", scene.tree, torch.ones(count, scene.tree.size, device=pixels.device), rows * columns)
     views = [View(scene, every.in_rows(), row) for row in range(count)]
-    patches = torch.cat([vlm.family._patches(cells) for cells in vlm.family.cells(views)]).to(vlm.model.dtype)
+    patches = torch.cat([vlm.family._patches(cells) for cells in vlm.family.cell_pixels(views)]).to(vlm.model.dtype)
     grid = torch.tensor([[1, 2 * rows, 2 * columns]] * count, device=pixels.device)
     text = vlm._text(QUESTION, 1).replace("<|image_pad|>", "<|image_pad|>" * (rows * columns))
     ids = torch.tensor(vlm.processor.tokenizer([text] * count)["input_ids"], device=pixels.device)
@@ -171,7 +171,7 @@ def chosen_rows(vlm: Any, pixels: torch.Tensor, budget: int, tower: float, devic
         return vlm.prepare(images, questions, budget, "before")
 
     inputs = prepared()
-    seen = timed(lambda: vlm.family.look(inputs.views), device, runs)[0]
+    seen = timed(lambda: vlm.family.encode_cells(inputs.views), device, runs)[0]
     eager = timed(lambda: vlm(inputs, logits_to_keep=1), device, runs)[0]
     captured = timed(lambda: vlm.prefill(inputs), device, runs)[0]
     total, memory = timed(lambda: vlm(prepared(), logits_to_keep=1), device, runs)

@@ -55,7 +55,7 @@ def test_with_all_tokens_the_model_says_what_it_always_says(vlm):
     own = stock(vlm, PICTURES, QUESTIONS)
     inputs = vlm.prepare(PICTURES, QUESTIONS, budget=10_000, where=where, scout=False)
     ids, counted = inputs["input_ids"], (own["attention_mask"].cumsum(-1) - 1).clamp(min=0)
-    expected = vlm.model(**own, **({"position_ids": counted} if vlm.family.guard else {}))  # else padding counts
+    expected = vlm.model(**own, **({"position_ids": counted} if vlm.family.pad_guard else {}))  # else padding counts
     assert torch.equal(ids, own["input_ids"]) and torch.equal(inputs["attention_mask"], own["attention_mask"])
     assert torch.equal(last_logits(vlm(inputs)), last_logits(expected))
     said = vlm.model.generate(**own, max_new_tokens=8, do_sample=False)
@@ -97,13 +97,13 @@ def test_dropped_tokens_are_as_if_nobody_saw_them(vlm):
     full = vlm.prepare(images, questions, 10_000, "after", scout=False)
     ids = own["input_ids"][0]
     kept = torch.ones_like(ids, dtype=torch.bool)
-    if vlm.family.guard:  # positions in one direction are those of the whole sequence
+    if vlm.family.pad_guard:  # positions in one direction are those of the whole sequence
         kept[:] = False
         kept[inputs["position_ids"][0][inputs["attention_mask"][0].bool()]] = True
     else:
         at = (ids == vlm.family.image_token).nonzero()[:, 0]
         eye = hm.Eye("grid", "information", 9, cell=vlm.family.cell)
-        (view,) = vlm.family._viewed(images[0], questions, eye)
+        (view,) = vlm.family.choose_cells(images[0], questions, eye)
         column, row = (view.selection.boxes[0, :, :2] // vlm.family.cell).unbind(1)
         kept[at] = False
         kept[at[row * view.grid[1] + column]] = True
@@ -123,19 +123,19 @@ def test_before_the_tower_all_blocks_of_level_0_are_what_the_tower_always_makes(
     pictures = [group[0] for group in PICTURES]
     views = []
     for image in pictures:
-        pixels = vlm.family.view(image)
+        pixels = vlm.family.preprocess(image)
         scene = Scene(pixels[None], CellTree(*pixels.shape[1:], vlm.family.cell))
         count = scene.tree.shapes[0][0] * scene.tree.shapes[0][1]
         every = hm.allocate("grid", scene.tree, torch.ones(1, scene.tree.size), count)
         views.append(View(scene, every.in_rows()))
-    seen, expected = vlm.family.look(views), vlm.family.encode(pictures)
+    seen, expected = vlm.family.encode_cells(views), vlm.family.encode_images(pictures)
     for ours, theirs in zip(seen.features, expected.features, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
-    for ours, theirs in zip(chain(*seen.deeper), chain(*expected.deeper), strict=True):
+    for ours, theirs in zip(chain(*seen.deepstack), chain(*expected.deepstack), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     if vlm.model.config.model_type != "qwen2_5_vl":  # its windows go by place, so order within them is its own
         mixed = [View(view.scene, view.selection.take(torch.arange(view.count).flip(0)[None])) for view in views]
-        for ours, theirs in zip(vlm.family.look(mixed).features, expected.features, strict=True):
+        for ours, theirs in zip(vlm.family.encode_cells(mixed).features, expected.features, strict=True):
             torch.testing.assert_close(ours, theirs.flip(0), rtol=1e-4, atol=1e-4)
 
 
@@ -212,7 +212,7 @@ def test_a_second_turn_on_the_kept_cache_is_the_same_as_recomputed(vlm):
 @torch.no_grad()
 def test_tokens_of_tiles_are_where_they_are_said_to_be(vlm):
     """Noise in the part of the image that a token shows changes that token most, or one that it shares it with."""
-    if not hasattr(vlm.family, "pieces"):
+    if not hasattr(vlm.family, "grids"):
         pytest.skip("no tiles")
     image = picture(240, 160)
     text = [vlm._text("What?", 1)]
@@ -223,8 +223,8 @@ def test_tokens_of_tiles_are_where_they_are_said_to_be(vlm):
         return vlm.family._encoded(own, vlm.family.counts(rows, [[shown]])).features[0]
 
     before = features(image)
-    pieces = vlm.family.pieces(image, len(before))
-    boxes = torch.cat([piece.boxes() for piece in pieces])
+    grids = vlm.family.grids(image, len(before))
+    boxes = torch.cat([grid.boxes() for grid in grids])
     assert len(boxes) == len(before)
     lots = torch.Generator().manual_seed(3)
     right = total = 0
@@ -254,7 +254,7 @@ def test_an_image_is_viewed_in_the_pixels_that_the_processor_makes(vlm, size):
     m, p = vlm.family.merge, vlm.family.patch
     blocks = own["pixel_values"].view(rows // m, columns // m, m, m, 3, -1, p, p)[:, :, :, :, :, 0]
     expected = blocks.permute(4, 0, 2, 5, 1, 3, 6).reshape(3, rows * p, columns * p)
-    assert torch.equal(vlm.family.view(image).float(), expected)
+    assert torch.equal(vlm.family.preprocess(image).float(), expected)
 
 
 @torch.no_grad()
@@ -267,7 +267,7 @@ def test_images_of_one_size_looked_at_together_are_as_one_by_one(vlm, relevance,
     images = [[x.view(h, w, 3).permute(2, 0, 1)] for (x,), (w, h) in zip(images, shapes, strict=True)]
     questions = ["What is at the top?", "And at the bottom left?", "What?", "Where is the total?"]
     one = vlm.prepare(images, questions, 12, "before", relevance=relevance)
-    monkeypatch.setattr(type(vlm.family), "together", True)
+    monkeypatch.setattr(type(vlm.family), "batch_on_cpu", True)
     two = vlm.prepare(images, questions, 12, "before", relevance=relevance)
     assert torch.equal(one["position_ids"], two["position_ids"])
     for a, b in zip(*(x["mm_encoder_outputs"]["image"].pooler_output for x in (one, two)), strict=True):

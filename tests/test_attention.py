@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import homunculus as hm
-from homunculus.adapters.attention import capture_middle_layers, over_tree
+from homunculus.adapters.attention import capture_middle_layers, relevance_over_tree
 from homunculus.cells import CellTree
 from homunculus.errors import InputError
 from test_adapters import BEFORE, last_logits, picture
@@ -23,19 +23,21 @@ def vlm(request, tmp_path_factory):
 
 def both_passes(vlm, monkeypatch, **how):
     """What is prepared, and the same with the features of both passes and without the cache of the first."""
-    seen, see = [], vlm.family.see
-    monkeypatch.setattr(vlm.family, "see", lambda *words: seen.append(see(*words)) or seen[-1], raising=False)
+    seen, encode_views = [], vlm.family.encode_views
+    monkeypatch.setattr(
+        vlm.family, "encode_views", lambda *words: seen.append(encode_views(*words)) or seen[-1], raising=False
+    )
     inputs = vlm.prepare(relevance="attention", **how)
     monkeypatch.undo()
     coarse, fine = seen
-    joined = coarse.taken(lambda i, x: x)
+    joined = coarse.select(lambda i, x: x)
     joined.features[:] = [torch.cat(pair) for pair in zip(coarse.features, fine.features, strict=True)]
-    joined.deeper[:] = [
+    joined.deepstack[:] = [
         [torch.cat(pair) for pair in zip(*layers, strict=True)]
-        for layers in zip(coarse.deeper, fine.deeper, strict=True)
+        for layers in zip(coarse.deepstack, fine.deepstack, strict=True)
     ]
     whole = {name: value for name, value in inputs.items() if name != "past_key_values"}
-    return inputs, whole | {"mm_encoder_outputs": {"image": vlm.family.output(joined)}}
+    return inputs, whole | {"mm_encoder_outputs": {"image": vlm.family.model_output(joined)}}
 
 
 @torch.no_grad()
@@ -59,8 +61,10 @@ def test_going_on_from_the_first_pass_is_the_same_as_both_at_once(vlm, where, mo
 
 @torch.no_grad()
 def test_after_the_tower_it_is_run_once(vlm, monkeypatch):
-    runs, encode = [], vlm.family.encode
-    monkeypatch.setattr(vlm.family, "encode", lambda shown: runs.append(len(shown)) or encode(shown), raising=False)
+    runs, encode = [], vlm.family.encode_images
+    monkeypatch.setattr(
+        vlm.family, "encode_images", lambda shown: runs.append(len(shown)) or encode(shown), raising=False
+    )
     vlm.prepare(IMAGES, QUESTIONS, budget=24, where="after", relevance="attention")
     assert runs == [2]
 
@@ -94,7 +98,7 @@ def test_fine_cells_go_where_the_model_attends_to():
     look = hm.allocate("dag", tree, torch.ones(2, tree.size), 16)
     attention = torch.full((2, 16), 0.01)
     attention[0, 3], attention[1, 12] = 0.5, 0.5
-    relevance = over_tree(tree, attention, look)
+    relevance = relevance_over_tree(tree, attention, look)
     assert relevance.shape == (2, tree.size) and (relevance > 0).all()
     for row, cell in ((0, 3), (1, 12)):
         x0, y0, x1, y1 = look.boxes[row, cell].tolist()

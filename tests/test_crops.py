@@ -3,10 +3,11 @@
 import pytest
 import torch
 from PIL import Image
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 from typer.testing import CliRunner
 
 from homunculus import Eye
-from homunculus.adapters.crops import COSTS, cost, crops, fitted, windows
+from homunculus.adapters.crops import COSTS, best_windows, cost, crops, fit_grid, resized_size
 from homunculus.cli import app
 
 
@@ -50,11 +51,11 @@ def test_what_fits_is_shown_as_it_is():
 def test_windows_take_what_is_worth_most_and_nothing_twice():
     worth = torch.zeros(10, 20, dtype=torch.float64)
     worth[2, 3], worth[8, 15], worth[8, 16] = 5, 2, 2
-    (one,), held = windows(worth, 24, 1)
+    (one,), held = best_windows(worth, 24, 1)
     assert held == 5 and one[0] <= 2 < one[0] + one[2] and one[1] <= 3 < one[1] + one[3]
-    two, held = windows(worth, 24, 2)
+    two, held = best_windows(worth, 24, 2)
     assert held == 9 and all(rows * columns <= 12 for _, _, rows, columns in two)
-    assert fitted(56, 44, 64) in ((9, 7), (8, 8)) and fitted(3, 94, 20) == (1, 20)
+    assert fit_grid(56, 44, 64) in ((9, 7), (8, 8)) and fit_grid(3, 94, 20) == (1, 20)
 
 
 def test_costs_are_those_of_the_published_rules():
@@ -62,6 +63,12 @@ def test_costs_are_those_of_the_published_rules():
     assert cost("GPT-4o", [(1024, 1024)]) == 765 and cost("GPT-4o", [(2048, 4096)]) == 1105
     assert cost("Claude", [(1000, 1000)]) == 1334 and cost("Gemini", [(300, 300)]) == 258
     assert cost("LLaVA-1.5", [(10, 10), (9, 9)]) == 1152 and len(COSTS) >= 6
+
+
+@pytest.mark.parametrize("size", [(1, 1), (640, 480), (33, 300), (5000, 60), (9000, 7000), (310, 299), (45, 8999)])
+def test_sizes_are_those_of_transformers(size):
+    for side, limits in ((28, (56 * 56, 12_845_056)), (32, (256 * 256, 1024 * 1024))):
+        assert resized_size(*size, side, *limits)[::-1] == smart_resize(*size[::-1], side, *limits)
 
 
 def test_the_command_writes_the_images_and_says_what_they_cost(tmp_path):

@@ -247,8 +247,8 @@ def test_a_wrapped_model_answers_in_batches_as_it_does_alone(lmms, card, page, t
     vlm = load(tmp_path)
     alone = [vlm.ask(image, [text], max_new_tokens=6, where="before", budget=60)[0].text for text, image in asked]
     assert said == alone and all(alone)
-    shown, given = [], wrapped.answer.vlm.given
-    monkeypatch.setattr(wrapped.answer.vlm, "given", lambda seen: shown.append(seen) or given(seen))
+    shown, given = [], wrapped.answer.vlm.to_inputs
+    monkeypatch.setattr(wrapped.answer.vlm, "to_inputs", lambda seen: shown.append(seen) or given(seen))
     wrapped.generate_until([request("Which is older?", card, page, max_new_tokens=2)])
     assert len(shown[0].views) == 2 and not wrapped.told  # it looks at both
     wrapped.clean()

@@ -8,7 +8,18 @@ import pytest
 import torch
 
 from homunculus import InputError
-from homunculus.peers import BEFORE, INSIDE, Inner, Kept, Stage, Visual, inside, list_peers, mean_tokens, reduce
+from homunculus.peers import (
+    BEFORE,
+    INSIDE,
+    LayerState,
+    ReducedTokens,
+    Stage,
+    VisualTokens,
+    inside,
+    list_peers,
+    mean_tokens,
+    reduce,
+)
 from homunculus.peers.base import evenly, share_out, stretched
 from homunculus.peers.pooling import pooled_shape
 from homunculus.peers.prumerge import standing_out
@@ -17,7 +28,7 @@ from homunculus.peers.sparsevlm import clustered, rating
 from homunculus.peers.stages import scaled
 
 
-def sight(tokens, grid, **given) -> Visual:
+def sight(tokens, grid, **given) -> VisualTokens:
     """One image with the tokens of a grid; nothing is attended to and nothing asked unless told."""
     tokens = torch.as_tensor(tokens, dtype=torch.float32)
     tokens = (tokens if tokens.ndim == 2 else tokens[:, None])[None]
@@ -25,15 +36,15 @@ def sight(tokens, grid, **given) -> Visual:
     n = torch.arange(rows * columns)
     told = {name: torch.as_tensor(value, dtype=torch.float32)[None] for name, value in given.items()}
     question = told.get("question", torch.zeros(1, 0, tokens.shape[2]))
-    return Visual(
+    return VisualTokens(
         tokens=tokens,
         keys=told.get("keys", tokens),
         attention=told.get("attention", torch.zeros(1, len(n))),
         early=told.get("early", torch.zeros(1, len(n))),
         question=question,
-        asked=torch.ones(question.shape[:2], dtype=torch.bool),
+        question_mask=torch.ones(question.shape[:2], dtype=torch.bool),
         mask=torch.ones(1, len(n), dtype=torch.bool),
-        places=torch.stack((n // columns, n % columns), 1)[None].float(),
+        positions=torch.stack((n // columns, n % columns), 1)[None].float(),
         grid=torch.tensor([grid]),
     )
 
@@ -43,7 +54,7 @@ def at_angles(*degrees: float) -> torch.Tensor:
     return torch.stack((turn.cos(), turn.sin()), 1)
 
 
-def assert_kept(kept: Kept, index: list[int], tokens: list[float] | None = None) -> None:
+def assert_kept(kept: ReducedTokens, index: list[int], tokens: list[float] | None = None) -> None:
     assert kept.index.tolist() == [index]
     if tokens is not None:
         assert kept.tokens[0].flatten().tolist() == pytest.approx(tokens, rel=1e-5)
@@ -193,7 +204,7 @@ def test_pyramid_pruning_shares_by_region_and_listens_to_the_instruction():
     tokens[5] = 10
     visual = sight(tokens, (4, 4), attention=attention, question=[[1.0], [-1.0]])
     assert reduce("pyramid-pruning", visual, 5).index.tolist() == [[0, 1, 2, 3, 5]]
-    unasked = replace(visual, asked=torch.zeros(1, 2, dtype=torch.bool))
+    unasked = replace(visual, question_mask=torch.zeros(1, 2, dtype=torch.bool))
     assert reduce("pyramid-pruning", unasked, 5).index.tolist() == [[0, 1, 2, 3, 4]]
 
 
@@ -213,11 +224,11 @@ def test_evenly_and_stretched():
 # ---- inside the language model: by hand ---------------------------------------------------------------------------
 
 
-def between(attention, asked=None) -> Inner:
+def between(attention, asked=None) -> LayerState:
     attention = torch.tensor([attention])
     n, asked = attention.shape[2], asked or [True] * attention.shape[1]
     hidden = torch.arange(float(n))[None, :, None]
-    return Inner(hidden, attention, torch.tensor([asked]), torch.ones(1, n, dtype=torch.bool))
+    return LayerState(hidden, attention, torch.tensor([asked]), torch.ones(1, n, dtype=torch.bool))
 
 
 @pytest.mark.parametrize("name", ["fastv", "pyramiddrop", "vscan"])
@@ -289,17 +300,17 @@ def test_mean_tokens_and_scaled_layers():
 GRIDS = [(5, 7), (3, 4), (6, 6), (1, 3)]
 
 
-def image(grid, seed) -> Visual:
+def image(grid, seed) -> VisualTokens:
     torch.manual_seed(seed)
     n, words = grid[0] * grid[1], 2 + seed % 3
     random = {"keys": torch.randn(n, 5), "attention": torch.rand(n), "early": torch.rand(n)}
     return sight(torch.randn(n, 8), grid, question=torch.randn(words, 8), **random)
 
 
-def batch(images: list[Visual]) -> Visual:
+def batch(images: list[VisualTokens]) -> VisualTokens:
     """Images of different sizes in one batch, with NaN where nothing is."""
     joined = {}
-    for field in fields(Visual):
+    for field in fields(VisualTokens):
         parts = [getattr(one, field.name) for one in images]
         most = max(part.shape[1] for part in parts)
         fill = False if parts[0].dtype == torch.bool else float("nan")
@@ -308,13 +319,13 @@ def batch(images: list[Visual]) -> Visual:
             torch.nn.functional.pad(p, by, value=fill) if any(by) else p for p, by in zip(parts, pad, strict=True)
         ]
         joined[field.name] = torch.cat(padded)
-    return Visual(**joined)
+    return VisualTokens(**joined)
 
 
 IMAGES = [image(grid, seed) for seed, grid in enumerate(GRIDS)]
 
 
-def assert_sound(kept: Kept, counts: list[int], budget: int) -> None:
+def assert_sound(kept: ReducedTokens, counts: list[int], budget: int) -> None:
     assert kept.index.shape[1] == kept.tokens.shape[1] == min(budget, max(counts))
     for index, tokens, count in zip(kept.index, kept.tokens, counts, strict=True):
         found = index[index >= 0]
@@ -351,7 +362,7 @@ def test_tokens_that_are_not_there_leave_no_trace(name):
     full = IMAGES[2]
     there = torch.arange(36) % 5 != 2
     holes = reduce(name, replace(full, mask=there[None]), 9)
-    per_token = ("tokens", "keys", "attention", "early", "mask", "places")
+    per_token = ("tokens", "keys", "attention", "early", "mask", "positions")
     without = reduce(name, replace(full, **{key: getattr(full, key)[:, there] for key in per_token}), 9)
     assert torch.equal(holes.index[0], there.nonzero()[:, 0][without.index[0]])
     assert torch.allclose(holes.tokens, without.tokens, atol=1e-5)
@@ -370,13 +381,13 @@ def test_equal_tokens_and_half_precision_are_no_trouble(name):
     assert_sound(kept, [35], 11)
 
 
-def inners(seed: int = 0) -> list[Inner]:
+def inners(seed: int = 0) -> list[LayerState]:
     torch.manual_seed(seed)
     found = []
     for n, words in ((40, 3), (7, 5), (23, 1)):
         asked = torch.ones(1, words, dtype=torch.bool)
         there = torch.ones(1, n, dtype=torch.bool)
-        found.append(Inner(torch.randn(1, n, 8), torch.rand(1, words, n).softmax(2), asked, there))
+        found.append(LayerState(torch.randn(1, n, 8), torch.rand(1, words, n).softmax(2), asked, there))
     return found
 
 
@@ -385,10 +396,10 @@ def inners(seed: int = 0) -> list[Inner]:
 def test_between_layers_the_same_holds(name, count):
     parts = inners()
     pad = torch.nn.functional.pad
-    joined = Inner(
-        torch.cat([pad(p.hidden, (0, 0, 0, 40 - p.hidden.shape[1]), value=float("nan")) for p in parts]),
-        torch.cat([pad(p.attention, (0, 40 - p.mask.shape[1], 0, 5 - p.asked.shape[1]), value=7.0) for p in parts]),
-        torch.cat([pad(p.asked, (0, 5 - p.asked.shape[1])) for p in parts]),
+    joined = LayerState(
+        torch.cat([pad(p.hidden_states, (0, 0, 0, 40 - p.hidden_states.shape[1]), value=float("nan")) for p in parts]),
+        torch.cat([pad(p.attention, (0, 40 - p.mask.shape[1], 0, 5 - p.text_mask.shape[1]), value=7.0) for p in parts]),
+        torch.cat([pad(p.text_mask, (0, 5 - p.text_mask.shape[1])) for p in parts]),
         torch.cat([pad(p.mask, (0, 40 - p.mask.shape[1])) for p in parts]),
     )
     kept = inside(name).keep(joined, count)
@@ -398,7 +409,7 @@ def test_between_layers_the_same_holds(name, count):
         size = alone.index.shape[1]
         assert torch.equal(alone.index[0], kept.index[row, :size])
         assert torch.allclose(alone.tokens[0], kept.tokens[row, :size], atol=1e-5)
-    assert torch.equal(inside(name).keep(parts[0], 40).tokens, parts[0].hidden)
+    assert torch.equal(inside(name).keep(parts[0], 40).tokens, parts[0].hidden_states)
 
 
 def test_errors_say_what_would_be_right():
@@ -411,7 +422,7 @@ def test_errors_say_what_would_be_right():
     with pytest.raises(InputError, match=r"attention must be \[1, 35\], got \[1, 34\]"):
         reduce("tome", replace(IMAGES[0], attention=torch.rand(1, 34)), 4)
     with pytest.raises(InputError, match="at least one image"):
-        inside("fastv").keep(Inner(*(torch.zeros(0, *n) for n in ((4, 2), (1, 4), (1,), (4,)))), 2)
+        inside("fastv").keep(LayerState(*(torch.zeros(0, *n) for n in ((4, 2), (1, 4), (1,), (4,)))), 2)
     with pytest.raises(InputError, match=r"attention must be \[1, 3, 40\]"):
         inside("sparsevlm").keep(replace(inners()[0], attention=torch.rand(1, 2, 40)), 2)
     with pytest.raises(InputError, match="count must be"):

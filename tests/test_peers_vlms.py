@@ -9,11 +9,11 @@ from PIL import Image
 
 import homunculus as hm
 from homunculus.adapters.base import Gridded
-from homunculus.adapters.tiled import WHOLE, Piece
+from homunculus.adapters.tiled import WHOLE, TokenGrid
 from homunculus.errors import InputError
 from homunculus.peers import BEFORE, INSIDE, Stage, list_peers, mean_tokens, vlms
 from homunculus.peers.base import pick
-from homunculus.peers.towers import _attentions, _layers, of_tokens, received, watching
+from homunculus.peers.towers import _attentions, _layers, capture_tower, received, token_attention
 from test_adapters import FAMILIES, PICTURES, QUESTIONS, last_logits, picture
 from vlms import tiny
 
@@ -44,13 +44,13 @@ def visual_tokens(vlm, inputs):
     return (inputs["input_ids"] == vlm.family.image_token).sum(1)
 
 
-def watched(vlm, images=PICTURES, questions=QUESTIONS):
+def captured(vlm, images=PICTURES, questions=QUESTIONS):
     """What is noted of a tower while it looks at pictures."""
-    texts, asked, pictures = vlm.asked(images, questions)
+    texts, asked, pictures = vlm.parse(images, questions)
     eye = hm.Eye("grid", "information", 10_000, cell=vlm.family.cell, scout=False)
-    with watching(vlm.family) as watch:
-        shown = vlm.family.show(hm.adapters.base.Wish(texts, asked, pictures, eye, "after", False))
-    return watch, shown
+    with capture_tower(vlm.family) as capture:
+        prompt = vlm.family.encode_request(hm.adapters.base.Request(texts, asked, pictures, eye, "after"))
+    return capture, prompt
 
 
 class Fixed:
@@ -66,7 +66,7 @@ class Fixed:
         self.seen.append(inner)
         chosen = torch.arange(inner.mask.shape[1]) % 3 == 1
         chosen &= chosen.cumsum(0) <= count
-        return pick(inner.hidden, (inner.mask & chosen), count)
+        return pick(inner.hidden_states, (inner.mask & chosen), count)
 
 
 # ---- before the language model ------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_kept_tokens_stand_where_they_stood(vlm):
 @torch.no_grad()
 def test_the_tower_is_watched_without_being_changed(vlm, monkeypatch):
     """What is noted is what eager attention has, in both layers, of images and tiles of a batch."""
-    watch, shown = watched(vlm)
+    capture, prompt = captured(vlm)
     _, modules = _attentions(vlm.family)
     source, eager, weights = sys.modules[type(modules[0]).__module__], "eager_attention_forward", {}
 
@@ -133,18 +133,22 @@ def test_the_tower_is_watched_without_being_changed(vlm, monkeypatch):
         stock = vlm.prepare(PICTURES, QUESTIONS, **ALL)
     finally:
         vlm.model.set_attn_implementation("sdpa")
-    assert watch.first == (vlm.model.config.model_type in ("llava", "llava_next", "internvl"))  # CLIP, InternViT
+    assert capture.has_class_token == (
+        vlm.model.config.model_type in ("llava", "llava_next", "internvl")
+    )  # CLIP, InternViT
     late, early = _layers(vlm.model.config, modules[0].config, len(modules))
-    assert watch.late is modules[late] and watch.early is modules[early]
-    for module, found in ((watch.late, watch.attention), (watch.early, watch.before)):
+    assert capture.late_module is modules[late] and capture.early_module is modules[early]
+    for module, found in ((capture.late_module, capture.late), (capture.early_module, capture.early)):
         for (weight, _), ours in zip(weights[module], found, strict=True):
-            wanted = weight[:, 0] if watch.first else weight.mean(1)
+            wanted = weight[:, 0] if capture.has_class_token else weight.mean(1)
             torch.testing.assert_close(ours, wanted, rtol=1e-4, atol=1e-4)
             torch.testing.assert_close(ours.sum(1), torch.ones(len(ours)))
-    for (_, key), ours in zip(weights[watch.late], watch.keys, strict=True):
+    for (_, key), ours in zip(weights[capture.late_module], capture.keys, strict=True):
         torch.testing.assert_close(ours, key, rtol=1e-4, atol=1e-4)
-    ours = torch.cat([noted.attention for noted in of_tokens(vlm.family, watch, shown)])
-    tower = torch.cat([w[:, 0, 1:] if watch.first else w.mean(1) for w, _ in weights[watch.late]], 1)
+    ours = torch.cat([noted.late for noted in token_attention(vlm.family, capture, prompt)])
+    tower = torch.cat(
+        [w[:, 0, 1:] if capture.has_class_token else w.mean(1) for w, _ in weights[capture.late_module]], 1
+    )
     if vlm.model.config.model_type == "llava":  # a patch is a token
         torch.testing.assert_close(ours, tower.flatten(), rtol=1e-4, atol=1e-4)
     if vlm.model.config.model_type in ("qwen3_vl", "qwen2_vl"):  # four patches are one, block by block
@@ -154,39 +158,39 @@ def test_the_tower_is_watched_without_being_changed(vlm, monkeypatch):
         torch.testing.assert_close(ours, squares.flatten(), rtol=1e-4, atol=1e-4)
     eager_features = stock["mm_encoder_outputs"]["image"].pooler_output
     parts = [x.flatten(0, -2) for x in eager_features]
-    torch.testing.assert_close(torch.cat(shown.seen.features), torch.cat(parts), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(torch.cat(prompt.encoded.features), torch.cat(parts), rtol=1e-3, atol=1e-3)
 
 
 @torch.no_grad()
 def test_what_is_noted_belongs_to_the_token_that_shows_it(vlm):
     """Noise where a token is changes the key of that token most, or of one that shows the same place."""
     image = picture(240, 160)
-    watch, shown = watched(vlm, [image], ["What?"])
-    (noted,) = of_tokens(vlm.family, watch, shown)
-    assert len(noted.attention) == len(noted.early) == len(noted.keys) == len(shown.seen.features[0])
-    assert noted.attention.isfinite().all() and noted.keys.isfinite().all()
-    if shown.views:
-        height, width = shown.views[0].scene.pixels.shape[-2:]
-        boxes = shown.views[0].selection.boxes[0] / torch.tensor([width, height, width, height])
-        assert not noted.ends.any()
+    capture, prompt = captured(vlm, [image], ["What?"])
+    (noted,) = token_attention(vlm.family, capture, prompt)
+    assert len(noted.late) == len(noted.early) == len(noted.keys) == len(prompt.encoded.features[0])
+    assert noted.late.isfinite().all() and noted.keys.isfinite().all()
+    if prompt.views:
+        height, width = prompt.views[0].scene.pixels.shape[-2:]
+        boxes = prompt.views[0].selection.boxes[0] / torch.tensor([width, height, width, height])
+        assert not noted.newline.any()
     else:
-        boxes = torch.cat([piece.boxes() for piece in vlm.family.pieces(image, len(noted.attention))])
-        assert torch.equal(boxes.isnan().any(1), noted.ends)
-        assert noted.attention[noted.ends].le(noted.attention.min()).all() and not noted.keys[noted.ends].any()
+        boxes = torch.cat([grid.boxes() for grid in vlm.family.grids(image, len(noted.late))])
+        assert torch.equal(boxes.isnan().any(1), noted.newline)
+        assert noted.late[noted.newline].le(noted.late.min()).all() and not noted.keys[noted.newline].any()
     square = vlm.model.config.model_type == "llava"  # shows the middle of the image
     corner = torch.tensor([40.0 if square else 0.0, 0.0])
     scale = torch.tensor([160.0 if square else 240.0, 160.0])
     lots = torch.Generator().manual_seed(3)
     right = total = 0
     for i in torch.randperm(len(boxes), generator=lots)[:10].tolist():
-        if noted.ends[i]:
+        if noted.newline[i]:
             continue
         x0, y0 = (boxes[i, :2] * scale + corner).round().int().tolist()
         x1, y1 = (boxes[i, 2:] * scale + corner).round().int().tolist()
         noise = (torch.rand(max(1, y1 - y0), max(1, x1 - x0), 3, generator=lots) * 255).byte().numpy()
         changed = image.copy()
         changed.paste(Image.fromarray(noise), (x0, y0))
-        (after,) = of_tokens(vlm.family, *watched(vlm, [changed], ["What?"]))
+        (after,) = token_attention(vlm.family, *captured(vlm, [changed], ["What?"]))
         most = int((after.keys - noted.keys).norm(dim=1).argmax())
         reach = (boxes[i, 2:] - boxes[i, :2]) / 2
         low = torch.maximum(boxes[most, :2], boxes[i, :2] - reach)
@@ -209,8 +213,12 @@ def test_ends_of_rows_go_first(vlm):
 
 
 def test_tiles_and_the_small_copy_share_one_grid():
-    pieces = [Piece((0.0, 0.0, 0.5, 1.0), 2, 2), Piece((0.5, 0.0, 1.0, 1.0), 2, 2, True), Piece(WHOLE, 1, 1)]
-    places, grid = vlms.common_grid([*pieces, Piece(WHOLE, 1, 0, True)])
+    pieces = [
+        TokenGrid((0.0, 0.0, 0.5, 1.0), 2, 2),
+        TokenGrid((0.5, 0.0, 1.0, 1.0), 2, 2, True),
+        TokenGrid(WHOLE, 1, 1),
+    ]
+    places, grid = vlms.common_grid([*pieces, TokenGrid(WHOLE, 1, 0, True)])
     assert grid == (2, 4)
     left, right = [[0, 0], [0, 1], [1, 0], [1, 1]], [[0, 2], [0, 3], [0, 3], [1, 2], [1, 3], [1, 3]]
     assert places.tolist() == [*left, *right, [0.5, 1.5], [0.5, 1.5]]
@@ -364,7 +372,7 @@ def test_the_model_is_as_it_was(vlm, monkeypatch):
         if peer == "visionzip" or vlm.model.config.model_type not in WINDOWED:
             vlms.ask(vlm, IMAGE, QUESTION, peer, BUDGET, 3)
     assert state() == was
-    monkeypatch.setattr(vlm.family, "show", lambda wish: 1 / 0, raising=False)
+    monkeypatch.setattr(vlm.family, "encode_request", lambda request: 1 / 0, raising=False)
     with pytest.raises(ZeroDivisionError):
         vlms.prepare(vlm, [IMAGE], [QUESTION], "visionzip", BUDGET)
     monkeypatch.undo()

@@ -139,7 +139,7 @@ def test_what_was_longest_unused_goes_first():
     assert list(cache) == ["c", "b", "d"]
     cache["c"] = 5
     cache["e"] = 6
-    assert dict(cache) == {"d": 4, "c": 5, "e": 6}
+    assert dict(cache.items()) == {"d": 4, "c": 5, "e": 6} and list(cache.values()) == [4, 5, 6]
 
 
 def test_sizes_are_counted_and_the_newest_stays_even_if_it_is_too_large():

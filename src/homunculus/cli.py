@@ -340,12 +340,12 @@ def _reader(weights: Path | None, language: str | None, device: str, reading: st
 
 def _vlm(model: str, where: str, device: str) -> Asked:
     from homunculus import adapters
-    from homunculus.adapters.base import as_picture
+    from homunculus.adapters.base import as_pil
 
     vlm = adapters.load(model, device)
 
     def ask(image: str, questions: list[str], look: How, loading: How, talk: How) -> list[Reply]:
-        return vlm.ask(as_picture(load(image, **loading)), questions, where=where, **look, **talk)
+        return vlm.ask(as_pil(load(image, **loading)), questions, where=where, **look, **talk)
 
     return ask
 

@@ -16,12 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homunculus.adapters.base import Encoded, Gridded, View, Wish, as_picture
-from homunculus.adapters.layout import Row, Unit, row_of, stacked
+from homunculus.adapters.base import Gridded, ImageFeatures, Request, View, as_pil
+from homunculus.adapters.layout import ImageSpan, TokenRow, build_row, stack_rows
 from homunculus.adapters.prefill import Prefill
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
+from homunculus.eye import Eye
 from homunculus.relevance import Scene
 from homunculus.runtime.attention import attention_of, attention_probs, capture_attention
 from homunculus.runtime.decoder import cache_of
@@ -31,51 +32,51 @@ COARSE, SHARE = 64, 4  # tokens of the first pass: at most so many, and at most 
 MIDDLE = (1 / 3, 2 / 3)  # the layers whose attention counts, as shares of all
 
 
-def attentive(family: Gridded, prefill: Prefill, wish: Wish) -> tuple[dict[str, Any], list[View]] | None:
-    """Inputs whose fine tokens lie where the model attends to in a first pass, with the cache of that; and these.
+def prepare_by_attention(
+    family: Gridded, prefill: Prefill, request: Request
+) -> tuple[dict[str, Any], list[View]] | None:
+    """Inputs with the cache of a coarse pass, and views, whose fine tokens lie where the model attends to in it.
 
     None where all tokens of all images are within the budget: there is nothing to choose.
     """
-    if any(len(group) != 1 for group in wish.pictures):
+    if any(len(group) != 1 for group in request.images):
         raise InputError("relevance='attention' takes one image a question")
-    if wish.eye.budget < SHARE:
+    if request.eye.budget < SHARE:
         raise InputError(f"relevance='attention' looks twice and needs a budget of at least {SHARE}")
-    pictures, asked = zip(*wish.each, strict=True)
-    scenes = family.scenes(pictures)
-    if all(wish.eye.budget >= _cells(scene) for scene, _ in scenes):
+    images, questions = zip(*request.pairs, strict=True)
+    scenes = family.scenes(images)
+    if all(request.eye.budget >= _cell_count(scene) for scene, _ in scenes):
         return None
-    few = min(COARSE, wish.eye.budget // SHARE)
-    looks = [_even(scene, len(rows), min(few, _cells(scene))) for scene, rows in scenes]
-    coarse = family.views(scenes, [(look, None) for look in looks])
-    units, texts = family.units(coarse, family.placed(coarse, wish.whole)), family.tokenizer(wish.texts)["input_ids"]
-    begin, asking = _halves(texts, family.image_token, units, units)
+    few = min(COARSE, request.eye.budget // SHARE)
+    even = [_even_cells(scene, len(rows), min(few, _cell_count(scene))) for scene, rows in scenes]
+    coarse = family.views_of(scenes, [(cells, None) for cells in even])
+    spans = family.spans(coarse, family.start_position_ids(coarse, request.integer_positions))
+    texts = family.tokenizer(request.texts)["input_ids"]
+    begin, rest = _split_rows(texts, family.image_token, spans, spans)
     pad = family.tokenizer.pad_token_id or 0
-    parts = [stacked(begin, pad), stacked(asking, pad, front=False)]
+    parts = [stack_rows(begin, pad), stack_rows(rest, pad, in_front=False)]
     known = parts[0]["input_ids"].shape[1]
-    whole = family.encode([as_picture(picture) for picture in pictures]) if wish.where == "after" else None
-    inputs = _joined(family, parts, family.see(coarse, pictures, wish.where, whole))
+    every = family.encode_images([as_pil(image) for image in images]) if request.where == "after" else None
+    inputs = _join_inputs(family, parts, family.encode_views(coarse, images, request.where, every))
     if known not in prefill.passes:
-        prefill.passes[known] = Replay(partial(_first_pass, prefill, known))
-    first: Attended = prefill.run(inputs, prefill.passes[known])
-    eye = copy.copy(wish.eye)
+        prefill.passes[known] = Replay(partial(_coarse_pass, prefill, known))
+    first: CoarsePass = prefill.run(inputs, prefill.passes[known])
+    eye = copy.copy(request.eye)
     eye.budget -= few
-    chosen = []
-    for (scene, rows), look in zip(scenes, looks, strict=True):
-        relevance = over_tree(scene.tree, first.attention[rows, known - look.mask.shape[1] :], look)
-        enough = eye.budget >= _cells(scene)
-        asks = [asked[i] for i in rows]
-        chosen.append(
-            _even(scene, len(rows), _cells(scene)) if enough else eye.choose(scene, asks, relevance).in_rows()
-        )
-    fine = family.views(scenes, [(look, None) for look in chosen])
-    more = family.units(fine, family.placed(fine, wish.whole))
-    both = [Unit(1, a.whole, torch.cat((a.places, b.places), -1)) for a, b in zip(units, more, strict=True)]
-    begin, asking = _halves(texts, family.image_token, both, units)
-    ready = _joined(family, [stacked(begin, pad), stacked(asking, pad)], family.see(fine, pictures, wish.where, whole))
+    chosen = _fine_cells(scenes, questions, eye, even, first.attention)
+    fine = family.views_of(scenes, [(cells, None) for cells in chosen])
+    more = family.spans(fine, family.start_position_ids(fine, request.integer_positions))
+    both = [
+        ImageSpan(1, a.position_count, torch.cat((a.position_ids, b.position_ids), -1))
+        for a, b in zip(spans, more, strict=True)
+    ]
+    begin, rest = _split_rows(texts, family.image_token, both, spans)
+    encoded = family.encode_views(fine, images, request.where, every)
+    ready = _join_inputs(family, [stack_rows(begin, pad), stack_rows(rest, pad)], encoded)
     return ready | {"past_key_values": cache_of(prefill.text.config, first.keys, first.values)}, fine
 
 
-class Attended(NamedTuple):
+class CoarsePass(NamedTuple):
     """Keys and values of a text up to its coarse tokens, which stand last there, and what follows attends to [B, L]."""
 
     keys: Tensor
@@ -83,20 +84,20 @@ class Attended(NamedTuple):
     attention: Tensor
 
 
-def _first_pass(prefill: Prefill, known: int, ids: Tensor, mask: Tensor, *more: Tensor) -> Attended:
-    """The first pass over texts that go on after `known` tokens."""
-    with capture_middle_layers(prefill.text, known, mask[:, known:]) as found:
-        first = prefill.forward(ids, mask, *more)
+def _coarse_pass(prefill: Prefill, known: int, ids: Tensor, attention_mask: Tensor, *more: Tensor) -> CoarsePass:
+    """The coarse pass over texts that go on after `known` tokens."""
+    with capture_middle_layers(prefill.text, known, attention_mask[:, known:]) as found:
+        out = prefill.forward(ids, attention_mask, *more)
     attention = torch.stack(list(found.values())).mean(0)[:, :known]
-    return Attended(first.keys[:, :, :, :known], first.values[:, :, :, :known], attention)
+    return CoarsePass(out.keys[:, :, :, :known], out.values[:, :, :, :known], attention)
 
 
-def over_tree(tree: CellTree, attention: Tensor, look: Selection) -> Tensor:
-    """Attention [B, K] to the cells of a look that covers the image as relevance of all cells [B, N].
+def relevance_over_tree(tree: CellTree, attention: Tensor, coarse: Selection) -> Tensor:
+    """Attention [B, K] to coarse cells that cover the image as relevance of all cells [B, N].
 
     Every place has that of the cell that it lies in, smoothed: cells have no sharp borders.
     """
-    boxes = look.boxes.double()
+    boxes = coarse.boxes.double()
     rows, columns = tree.shapes[0]
     y, x = ((torch.arange(n, device=boxes.device) + 0.5) * tree.cell for n in (rows, columns))
     y, x = y.clamp(max=tree.height - 0.5), x.clamp(max=tree.width - 0.5)
@@ -127,33 +128,51 @@ def capture_middle_layers(text_model: Any, first: int, asks: Tensor) -> Iterator
         yield found
 
 
-def _even(scene: Scene, count: int, budget: int) -> Selection:
+def _fine_cells(
+    scenes: Sequence[tuple[Scene, list[int]]],
+    questions: Sequence[str],
+    eye: Eye,
+    coarse: Sequence[Selection],
+    attention: Tensor,
+) -> list[Selection]:
+    """Cells of each scene by the attention [B, known] of its questions to the coarse cells, which stand last there."""
+    chosen = []
+    for (scene, rows), cells in zip(scenes, coarse, strict=True):
+        if eye.budget >= _cell_count(scene):
+            chosen.append(_even_cells(scene, len(rows), _cell_count(scene)))
+            continue
+        relevance = relevance_over_tree(scene.tree, attention[rows, -cells.mask.shape[1] :], cells)
+        chosen.append(eye.choose(scene, [questions[i] for i in rows], relevance).in_rows())
+    return chosen
+
+
+def _even_cells(scene: Scene, count: int, budget: int) -> Selection:
     """The same cells for so many images, as even as can be: all of the finest if there is room for them."""
     even = torch.ones(count, scene.tree.size, device=scene.pixels.device)
-    return allocate("grid" if budget == _cells(scene) else "dag", scene.tree, even, budget).in_rows()
+    return allocate("grid" if budget == _cell_count(scene) else "dag", scene.tree, even, budget).in_rows()
 
 
-def _cells(scene: Scene) -> int:
+def _cell_count(scene: Scene) -> int:
     rows, columns = scene.tree.shapes[0]
     return rows * columns
 
 
-def _halves(
-    texts: Sequence[Sequence[int]], image_token: int, units: Sequence[Unit], first: Sequence[Unit]
-) -> tuple[list[Row], list[Row]]:
-    """Ids and positions of texts up to the tokens of each `first` unit, and what follows."""
+def _split_rows(
+    texts: Sequence[Sequence[int]], image_token: int, spans: Sequence[ImageSpan], coarse: Sequence[ImageSpan]
+) -> tuple[list[TokenRow], list[TokenRow]]:
+    """Ids and positions of texts up to the coarse tokens of each image, and what follows."""
     begin, rest = [], []
-    for text, unit, coarse in zip(texts, units, first, strict=True):
-        ids, places = row_of(text, image_token, iter([unit]), unit.places.shape[:-1])
-        cut = ids.index(image_token) + coarse.places.shape[-1]
-        begin.append((ids[:cut], places[..., :cut]))
-        rest.append((ids[cut:], places[..., cut:]))
+    for text, span, first in zip(texts, spans, coarse, strict=True):
+        ids, position_ids = build_row(text, image_token, iter([span]), span.position_ids.shape[:-1])
+        cut = ids.index(image_token) + first.position_ids.shape[-1]
+        begin.append((ids[:cut], position_ids[..., :cut]))
+        rest.append((ids[cut:], position_ids[..., cut:]))
     return begin, rest
 
 
-def _joined(family: Gridded, parts: Sequence[dict[str, Tensor]], seen: Encoded) -> dict[str, Any]:
+def _join_inputs(family: Gridded, parts: Sequence[dict[str, Tensor]], encoded: ImageFeatures) -> dict[str, Any]:
     """Parts of texts one behind the other, as inputs."""
     ready: dict[str, Any] = {
         name: torch.cat([part[name] for part in parts], -1).to(family.model.device) for name in parts[0]
     }
-    return family.finish(ready | {"mm_encoder_outputs": {"image": family.output(seen)}})
+    return family.finish(ready | {"mm_encoder_outputs": {"image": family.model_output(encoded)}})

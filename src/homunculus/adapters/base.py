@@ -1,4 +1,4 @@
-"""What is the same for all families of VLMs: look, choose, show only that, and lay out the text around it."""
+"""What all families of VLMs share: choose cells, encode only these, and build the text around them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from homunculus import tokens
-from homunculus.adapters.layout import Unit
+from homunculus.adapters.layout import ImageSpan
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
@@ -24,13 +24,13 @@ from homunculus.eye import Eye, Glance
 from homunculus.reader.selection_graphs import SelectionGraphs
 from homunculus.relevance import Scene
 
-Picture: TypeAlias = "Image.Image | Tensor"  # tensors are uint8 [3, H, W], and stay on their device
-Chosen: TypeAlias = "tuple[Selection, Tensor | None]"  # cells in rows, and their pixels if these are known already
+ImageInput: TypeAlias = "Image.Image | Tensor"  # tensors are uint8 [3, H, W], and stay on their device
+ChosenCells: TypeAlias = "tuple[Selection, Tensor | None]"  # cells in rows, and their pixels if these are known already
 
 
 @contextmanager
-def processing() -> Iterator[None]:
-    """What a processor refuses, such as a strip too narrow for it, is told as wrong input."""
+def processor_errors() -> Iterator[None]:
+    """A ValueError of a processor, as of a strip too narrow for it, becomes an InputError."""
     try:
         yield
     except ValueError as error:
@@ -38,43 +38,41 @@ def processing() -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class Encoded:
-    """What a vision tower says of some images: features [n, width] of each, and the same of deeper layers."""
+class ImageFeatures:
+    """A vision tower's features [n, D] of each image, and its DeepStack features of each layer and image."""
 
     features: list[Tensor]
-    deeper: list[list[Tensor]]  # of each layer, of each image
+    deepstack: list[list[Tensor]]
     output: Any  # as the model gave it
 
-    def taken(self, pick: Any) -> Encoded:
+    def select(self, pick: Callable[[int, Tensor], Tensor]) -> ImageFeatures:
         """The same with `pick(image, features)` in the place of each image's features."""
         chosen = [pick(i, x) for i, x in enumerate(self.features)]
-        return Encoded(chosen, [[pick(i, x) for i, x in enumerate(layer)] for layer in self.deeper], self.output)
+        deepstack = [[pick(i, x) for i, x in enumerate(layer)] for layer in self.deepstack]
+        return ImageFeatures(chosen, deepstack, self.output)
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """An image on the pixel grid of a processor, and the cells that were chosen of it, in rows.
-
-    It is one of those of a scene, which were looked at together.
-    """
+    """An image on the pixel grid of a processor, and its chosen cells: a row of those of a scene of several images."""
 
     scene: Scene
-    together: Selection
+    batch: Selection  # of all images of the scene
     row: int = 0
-    full: bool = False  # whether all images that were looked at together have as many cells
+    uniform: bool = False  # whether all images of the scene have as many cells
     cells: Tensor | None = None  # the pixels of all these, uint8 [B, K, 3, cell, cell], if they are known already
 
     @cached_property
     def selection(self) -> Selection:
         """Its own cells, as a batch of one."""
-        return self.together.alone(self.row) if self.full else self.together.row(self.row)
+        return self.batch.alone(self.row) if self.uniform else self.batch.row(self.row)
 
-    def own(self, values: Tensor) -> Tensor:
-        """Its own of the values of cells that were looked at together: [B, K, ...] -> [count, ...]."""
-        return values[self.row] if self.full else values[self.row][self.together.mask[self.row].to(values.device)]
+    def take(self, values: Tensor) -> Tensor:
+        """Its own of the values of all cells of the scene: [B, K, ...] -> [count, ...]."""
+        return values[self.row] if self.uniform else values[self.row][self.batch.mask[self.row].to(values.device)]
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether nothing was left out."""
         return self.count == self.grid[0] * self.grid[1] and not bool(self.selection.levels.any())
 
@@ -86,40 +84,39 @@ class View:
     @property
     def count(self) -> int:
         """How many tokens there are."""
-        return self.together.mask.shape[1] if self.full else self.selection.mask.shape[1]
+        return self.batch.mask.shape[1] if self.uniform else self.selection.mask.shape[1]
 
     def glance(self, question: str) -> Glance:
-        """It as a glance, for a picture; where the eye was fixed, and on what account, is not known any more."""
+        """It as a glance, for a picture, without fixations and relevance."""
         scene = Scene(self.scene.pixels[self.row : self.row + 1], self.scene.tree)
         nowhere, nothing = self.scene.pixels.new_zeros(0, 2).float(), torch.zeros(scene.tree.size)
         return Glance(question, "chosen", self.count, self.selection, nowhere, nothing.to(nowhere.device), scene)
 
 
 @dataclass(frozen=True, eq=False)
-class Wish:
-    """What is wanted: texts with placeholders, what is asked in each, its pictures; how to choose, where, and whether
-    positions must be whole numbers."""
+class Request:
+    """Texts with placeholders, the question and the images of each; how to choose, and before or after the tower."""
 
     texts: list[str]
-    asked: list[str]
-    pictures: list[list[Picture]]
+    questions: list[str]
+    images: list[list[ImageInput]]
     eye: Eye
     where: str
-    whole: bool
+    integer_positions: bool = False
 
     @property
-    def each(self) -> list[tuple[Picture, str]]:
-        """Every picture with what is asked about it."""
-        return [(one, asked) for group, asked in zip(self.pictures, self.asked, strict=True) for one in group]
+    def pairs(self) -> list[tuple[ImageInput, str]]:
+        """Every image with the question about it."""
+        return [(one, asked) for group, asked in zip(self.images, self.questions, strict=True) for one in group]
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """What a model is to be shown: ids of the texts, what stands in the place of each image, and what is seen there."""
+class EncodedPrompt:
+    """Ids of the texts, the tokens in the place of each image (or tile), and their features."""
 
-    rows: list[list[int]]
-    units: list[Unit]
-    seen: Encoded
+    input_ids: list[list[int]]
+    spans: list[ImageSpan]
+    encoded: ImageFeatures
     views: list[View] = field(default_factory=list)  # where an image is one grid
 
 
@@ -127,14 +124,14 @@ class Family(ABC):
     """How models of one kind take images. One object serves one model.
 
     Attributes:
-        where: at which places tokens can be chosen.
-        rules: allocators that can choose here, the one that is used unless told first; all can where none is named.
-        guard: see `laid_out`.
+        where: before or after the tower, or as crops: where tokens can be chosen.
+        rules: allocators that can choose here, the default first; all can where none is named.
+        pad_guard: see `build_inputs`.
     """
 
     where: tuple[str, ...] = ("after",)
     rules: tuple[str, ...] = ()
-    guard = True
+    pad_guard = True
 
     def __init__(self, model: Any, processor: Any) -> None:
         self.model, self.processor, self.base = model, processor, model.model
@@ -164,15 +161,15 @@ class Family(ABC):
         return "mm_encoder_outputs" in inspect.signature(self.model.forward).parameters
 
     @abstractmethod
-    def show(self, wish: Wish) -> Shown:
-        """Look at pictures for what is asked about them, and choose."""
+    def encode_request(self, request: Request) -> EncodedPrompt:
+        """Choose and encode the visual tokens of a request's images."""
 
     @abstractmethod
-    def output(self, seen: Encoded) -> Any:
-        """Features as the model wants to be given them."""
+    def model_output(self, encoded: ImageFeatures) -> Any:
+        """Features in the form of the model's own vision output."""
 
-    def as_it_is(self) -> dict[str, Any]:
-        """What the processor is told so that it does not enlarge small images."""
+    def processor_kwargs(self) -> dict[str, Any]:
+        """Arguments that keep the processor from enlarging small images."""
         return {}
 
     def finish(self, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -183,7 +180,7 @@ class Family(ABC):
 class Gridded(Family):
     """Models that show an image as one grid of tokens: all rules can choose, from a pyramid on the same pixels."""
 
-    together = False  # whether images of one size are looked at together on a CPU too
+    batch_on_cpu = False  # whether images of one size are worked on together on a CPU too
 
     @cached_property
     def selection_graphs(self) -> SelectionGraphs:
@@ -191,49 +188,49 @@ class Gridded(Family):
         return SelectionGraphs()
 
     @abstractmethod
-    def view(self, image: Picture) -> Tensor:
-        """An image as the processor shows it to the model, before its colours are scaled: uint8 [3, H, W]."""
+    def preprocess(self, image: ImageInput) -> Tensor:
+        """An image as the processor resizes it, before its colours are scaled: uint8 [3, H, W]."""
 
     @abstractmethod
-    def encode(self, images: Sequence[Image.Image]) -> Encoded:
+    def encode_images(self, images: Sequence[Image.Image]) -> ImageFeatures:
         """All tokens of images, by the model's own way."""
 
     @abstractmethod
-    def look(self, views: Sequence[View]) -> Encoded:
+    def encode_cells(self, views: Sequence[View]) -> ImageFeatures:
         """The chosen tokens alone, from the chosen pixels alone."""
 
     @abstractmethod
-    def places(self, view: View, whole: bool) -> Tensor:
-        """Positions of the cells of all images of a view that were looked at together: [B, K] or [B, K, 3]."""
+    def position_ids(self, view: View, integers: bool) -> Tensor:
+        """Positions of the cells of all images of a view's scene: [B, K] or [B, K, 3]."""
 
     @abstractmethod
-    def span(self, view: View) -> int:
+    def position_count(self, view: View) -> int:
         """How many positions the whole image takes."""
 
-    def show(self, wish: Wish) -> Shown:
-        """One placeholder a picture is written; what it stands for is made from the chosen cells."""
-        pictures, asked = zip(*wish.each, strict=True)
-        views = self._viewed(pictures, asked, wish.eye)
-        places = self.placed(views, wish.whole)
-        seen = self.see(views, pictures, wish.where)  # a GPU goes on with the tower alone
-        rows = self.tokenizer(wish.texts)["input_ids"]
-        return Shown(rows, self.units(views, places), seen, views)
+    def encode_request(self, request: Request) -> EncodedPrompt:
+        """One placeholder an image is written; what it stands for is made from the chosen cells."""
+        images, questions = zip(*request.pairs, strict=True)
+        views = self.choose_cells(images, questions, request.eye)
+        position_ids = self.start_position_ids(views, request.integer_positions)
+        encoded = self.encode_views(views, images, request.where)  # a GPU goes on with the tower alone
+        input_ids = self.tokenizer(request.texts)["input_ids"]
+        return EncodedPrompt(input_ids, self.spans(views, position_ids), encoded, views)
 
-    def see(
-        self, views: Sequence[View], pictures: Sequence[Picture], where: str, known: Encoded | None = None
-    ) -> Encoded:
-        """What the tower says of views of pictures; it is not run again if it is `known` what it says of all."""
-        if where == "before" and not all(view.whole for view in views):
-            return self.look(views)
-        picks = [self.pooled(view) for view in views]
-        return (known or self.encode([as_picture(one) for one in pictures])).taken(lambda i, x: picks[i](x))
+    def encode_views(
+        self, views: Sequence[View], images: Sequence[ImageInput], where: str, known: ImageFeatures | None = None
+    ) -> ImageFeatures:
+        """Features of views of images; the tower is not run again if all features of the images are `known`."""
+        if where == "before" and not all(view.complete for view in views):
+            return self.encode_cells(views)
+        picks = [self.pooler(view) for view in views]
+        return (known or self.encode_images([as_pil(one) for one in images])).select(lambda i, x: picks[i](x))
 
-    def placed(self, views: Sequence[View], whole: bool) -> Callable[[], list[Tensor]]:
-        """Positions of the cells of each; they are on their way to the CPU, and waited for when asked for."""
+    def start_position_ids(self, views: Sequence[View], integers: bool) -> Callable[[], list[Tensor]]:
+        """Begin to copy the positions of the cells of each to the CPU; the call that is returned waits for them."""
         found: dict[int, Tensor] = {}
         for view in views:
-            if id(view.together) not in found:
-                found[id(view.together)] = self.places(view, whole).to("cpu", non_blocking=True)
+            if id(view.batch) not in found:
+                found[id(view.batch)] = self.position_ids(view, integers).to("cpu", non_blocking=True)
         arrived = torch.cuda.Event() if views[0].scene.pixels.is_cuda else None
         if arrived is not None:
             arrived.record()
@@ -241,90 +238,88 @@ class Gridded(Family):
         def waited() -> list[Tensor]:
             if arrived is not None:
                 arrived.synchronize()
-            return [view.own(found[id(view.together)]) for view in views]
+            return [view.take(found[id(view.batch)]) for view in views]
 
         return waited
 
-    def units(self, views: Sequence[View], places: Callable[[], list[Tensor]]) -> list[Unit]:
-        """What stands in the place of each."""
+    def spans(self, views: Sequence[View], position_ids: Callable[[], list[Tensor]]) -> list[ImageSpan]:
+        """What stands in the place of each image."""
         return [
-            Unit(1, self.span(view), at.movedim(-1, 0) if at.ndim > 1 else at)
-            for view, at in zip(views, places(), strict=True)
+            ImageSpan(1, self.position_count(view), at.movedim(-1, 0) if at.ndim > 1 else at)
+            for view, at in zip(views, position_ids(), strict=True)
         ]
 
-    def scenes(self, pictures: Sequence[Picture]) -> list[tuple[Scene, list[int]]]:
-        """Pictures ready to be looked at, and which they are; on a GPU those of one size go together."""
-        pixels = [self.view(picture).to(self.model.device) for picture in pictures]
+    def scenes(self, images: Sequence[ImageInput]) -> list[tuple[Scene, list[int]]]:
+        """Scenes of images, and which images each has; on a GPU those of one size go together."""
+        pixels = [self.preprocess(image).to(self.model.device) for image in images]
         groups: dict[tuple[int, int, int], list[int]] = {}
         for i, image in enumerate(pixels):
-            alone = -1 if image.is_cuda or self.together else i
+            alone = -1 if image.is_cuda or self.batch_on_cpu else i
             groups.setdefault((*image.shape[1:], alone), []).append(i)
         return [
             (Scene(torch.stack([pixels[i] for i in rows]), tree_of(height, width, self.cell)), rows)
             for (height, width, _), rows in groups.items()
         ]
 
-    def views(self, scenes: Sequence[tuple[Scene, list[int]]], chosen: Sequence[Chosen]) -> list[View]:
-        """All pictures of scenes with their cells, in the order of the pictures."""
+    def views_of(self, scenes: Sequence[tuple[Scene, list[int]]], chosen: Sequence[ChosenCells]) -> list[View]:
+        """All images of scenes with their cells, in the order of the images."""
         views: dict[int, View] = {}
         for (scene, members), (cells, pixels) in zip(scenes, chosen, strict=True):
-            full = cells.indices is not None or bool(
-                cells.mask.all()
-            )  # images of one size have as many cells of a tree
-            views.update((i, View(scene, cells, row, full, pixels)) for row, i in enumerate(members))
+            uniform = cells.indices is not None or bool(cells.mask.all())  # trees of one size give as many cells
+            views.update((i, View(scene, cells, row, uniform, pixels)) for row, i in enumerate(members))
         return [views[i] for i in range(len(views))]
 
-    def _viewed(self, pictures: Sequence[Picture], questions: Sequence[str], eye: Eye) -> list[View]:
+    def choose_cells(self, images: Sequence[ImageInput], questions: Sequence[str], eye: Eye) -> list[View]:
         """Images with the cells chosen for their questions."""
-        scenes = self.scenes(pictures)
-        looks: list[Chosen] = []
+        scenes = self.scenes(images)
+        chosen: list[ChosenCells] = []
         for scene, members in scenes:
             rows, columns = scene.tree.shapes[0]
             asked = [questions[i] for i in members]
             if eye.budget >= rows * columns:  # all of the finest, as the model always has it
                 even = torch.ones(len(members), scene.tree.size, device=scene.pixels.device)
-                looks.append((allocate("grid", scene.tree, even, rows * columns).in_rows(), None))
+                chosen.append((allocate("grid", scene.tree, even, rows * columns).in_rows(), None))
             elif self.selection_graphs.supports(eye, asked):
-                looks.append(self.selection_graphs(scene, asked, eye))
+                chosen.append(self.selection_graphs(scene, asked, eye))
             elif len(members) > 1:
-                looks.append((eye.choose(scene, asked).in_rows(), None))
+                chosen.append((eye.choose(scene, asked).in_rows(), None))
             else:
-                looks.append((eye.look_at(scene, asked[0]).selection.in_rows(), None))
-        return self.views(scenes, looks)
+                chosen.append((eye.look_at(scene, asked[0]).selection.in_rows(), None))
+        return self.views_of(scenes, chosen)
 
-    def cells(self, views: Sequence[View]) -> list[Tensor]:
+    def cell_pixels(self, views: Sequence[View]) -> list[Tensor]:
         """The pixels of the chosen cells of each image, uint8 [K, 3, cell, cell]."""
-        return self.each(views, self.pixels)
+        return self.per_view(views, self._batch_pixels)
 
-    def pixels(self, view: View) -> Tensor:
-        """The same of all images that were looked at together: [B, K, 3, cell, cell]."""
-        if view.together.indices is None:
+    def _batch_pixels(self, view: View) -> Tensor:
+        """The same of all images of a view's scene: [B, K, 3, cell, cell]."""
+        if view.batch.indices is None:
             raise InputError("rules that leave the tree can only choose after the tower: use where='after'")
-        return tokens.patches(view.scene.levels, view.together) if view.cells is None else view.cells
+        return tokens.patches(view.scene.levels, view.batch) if view.cells is None else view.cells
 
-    def each(self, views: Sequence[View], make: Callable[[View], Tensor]) -> list[Tensor]:
-        """What `make` says of the cells of each view; asked once for all that were looked at together: [B, K, ...]."""
+    def per_view(self, views: Sequence[View], make: Callable[[View], Tensor]) -> list[Tensor]:
+        """What `make` gives for the cells of each view; called once for each scene: [B, K, ...]."""
         made: dict[int, Tensor] = {}
         for view in views:
-            if id(view.together) not in made:
-                made[id(view.together)] = make(view)
-        return [view.own(made[id(view.together)]) for view in views]
+            if id(view.batch) not in made:
+                made[id(view.batch)] = make(view)
+        return [view.take(made[id(view.batch)]) for view in views]
 
     @cached_property
-    def _colours(self) -> tuple[Tensor, Tensor]:
+    def _mean_std(self) -> tuple[Tensor, Tensor]:
         own = self.processor.image_processor
         mean, std = (torch.tensor(x, device=self.model.device).view(3, 1, 1) for x in (own.image_mean, own.image_std))
         return mean, std
 
-    def normalised(self, pixels: Tensor) -> Tensor:
+    def normalize(self, pixels: Tensor) -> Tensor:
         """Pixels uint8 [..., 3, h, w] in the colours that the model knows."""
-        mean, std = self._colours
+        mean, std = self._mean_std
         scaled = (pixels.double() * self.processor.image_processor.rescale_factor).float()
         return (scaled - mean) / std  # to the bit as processors do it
 
-    def pooled(self, view: View) -> Any:
-        """Takes an image's features [N, width] to those of its chosen cells: a coarse cell is the mean of fine ones."""
-        if view.whole:
+    def pooler(self, view: View) -> Callable[[Tensor], Tensor]:
+        """Takes an image's features [N, D] to those of its chosen cells: a coarse cell is the mean of fine ones."""
+        if view.complete:
             return lambda x: x
         selection, (rows, columns) = view.selection, view.grid
         levels, boxes = selection.levels[0].long(), selection.boxes[0]
@@ -349,6 +344,6 @@ def tree_of(height: int, width: int, cell: int) -> CellTree:
     return CellTree(height, width, cell)
 
 
-def as_picture(image: Picture) -> Image.Image:
+def as_pil(image: ImageInput) -> Image.Image:
     """An image as PIL has it."""
     return image if isinstance(image, Image.Image) else Image.fromarray(image.permute(1, 2, 0).cpu().numpy())

@@ -40,7 +40,7 @@ def crops(image: Image.Image, question: str, budget: int = 273, eye: Eye | None 
     everything = (0, 0, image.width, image.height)
     if rows * columns <= budget:
         return [Crop(everything, image, rows * columns)]
-    first = fitted(rows, columns, budget if budget < 16 else max(1, round(OVERVIEW * budget)))
+    first = fit_grid(rows, columns, budget if budget < 16 else max(1, round(OVERVIEW * budget)))
     small = image.resize((first[1] * cell, first[0] * cell), Image.Resampling.LANCZOS)
     found = [Crop(everything, small, first[0] * first[1])]
     left = budget - found[0].tokens
@@ -48,7 +48,7 @@ def crops(image: Image.Image, question: str, budget: int = 273, eye: Eye | None 
         return found
     scene = eye.scene(pixels_of(image))
     worth = scene.tree.grid(eye.weigh(scene, [question]), 0)[0].double()  # [rows, columns]
-    tried = [windows(worth, left, count) for count in PIECES if left // count >= 4]
+    tried = [best_windows(worth, left, count) for count in PIECES if left // count >= 4]
     best = max(tried, key=lambda made: (round(made[1], 9), -len(made[0])))[0]
     for top, start, high, wide in best:
         x = max(0, min(start * cell, image.width - wide * cell))
@@ -64,16 +64,16 @@ def pixels_of(image: Image.Image) -> Tensor:
     return pixels.view(image.height, image.width, 3).permute(2, 0, 1).contiguous()
 
 
-def fitted(rows: int, columns: int, most: int) -> tuple[int, int]:
-    """The largest grid of at most so many cells that has about the shape of another."""
-    scale = min(1.0, math.sqrt(most / (rows * columns)))
+def fit_grid(rows: int, columns: int, max_cells: int) -> tuple[int, int]:
+    """The largest grid of at most `max_cells` cells that has about the shape of another."""
+    scale = min(1.0, math.sqrt(max_cells / (rows * columns)))
     about = range(max(1, int(rows * scale) - 1), min(rows, math.ceil(rows * scale) + 1) + 1)
-    fits = [(r, min(columns, most // r)) for r in about if r <= most] or [(1, 1)]
+    fits = [(r, min(columns, max_cells // r)) for r in about if r <= max_cells] or [(1, 1)]
     shape = math.log(columns / rows)
-    return min(fits, key=lambda fit: abs(math.log(fit[1] / fit[0]) - shape) - 0.02 * fit[0] * fit[1] / most)
+    return min(fits, key=lambda fit: abs(math.log(fit[1] / fit[0]) - shape) - 0.02 * fit[0] * fit[1] / max_cells)
 
 
-def windows(worth: Tensor, budget: int, count: int) -> tuple[list[tuple[int, int, int, int]], float]:
+def best_windows(worth: Tensor, budget: int, count: int) -> tuple[list[tuple[int, int, int, int]], float]:
     """So many windows of equal size over cells [rows, columns] that hold the most: top, left, rows, columns of each.
 
     Also how much they hold together. What one has is not counted again.
@@ -100,20 +100,23 @@ def cost(name: str, sizes: Sequence[tuple[int, int]]) -> int:
     return sum(COSTS[name](width, height) for width, height in sizes)
 
 
-def in_blocks(width: int, height: int, side: int, least: int, most: int) -> tuple[int, int]:
-    """The size to which Qwen models bring an image: whole blocks of `side` pixels, and neither too many nor too few."""
+def resized_size(width: int, height: int, side: int, min_pixels: int, max_pixels: int) -> tuple[int, int]:
+    """The size to which Qwen models bring an image, in whole blocks of `side` pixels.
+
+    The rule of transformers' `smart_resize`, for strips of any aspect, and where transformers is not installed.
+    """
     w, h = (round(n / side) * side for n in (width, height))
-    if w * h > most:
-        scale = math.sqrt(width * height / most)
+    if w * h > max_pixels:
+        scale = math.sqrt(width * height / max_pixels)
         w, h = (max(side, math.floor(n / scale / side) * side) for n in (width, height))
-    elif w * h < least:
-        scale = math.sqrt(least / (width * height))
+    elif w * h < min_pixels:
+        scale = math.sqrt(min_pixels / (width * height))
         w, h = (math.ceil(n * scale / side) * side for n in (width, height))
     return w, h
 
 
-def _blocks(width: int, height: int, side: int, least: int, most: int) -> int:
-    w, h = in_blocks(width, height, side, least, most)
+def _blocks(width: int, height: int, side: int, min_pixels: int, max_pixels: int) -> int:
+    w, h = resized_size(width, height, side, min_pixels, max_pixels)
     return (w // side) * (h // side)
 
 

@@ -1,4 +1,4 @@
-"""LLaVA-1.5: one square image, positions in one direction, a CLIP tower that can be shown some patches only."""
+"""LLaVA-1.5: one square image, positions in one direction, a CLIP tower that can be inputs some patches only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from homunculus.adapters.base import Encoded, Gridded, Picture, View, as_picture
+from homunculus.adapters.base import Gridded, ImageFeatures, ImageInput, View, as_pil
 from homunculus.errors import InputError
 
 
@@ -25,34 +25,34 @@ class Llava(Gridded):
         """Pixels of the side of a patch."""
         return int(self.model.config.vision_config.patch_size)
 
-    def view(self, image: Picture) -> Tensor:
+    def preprocess(self, image: ImageInput) -> Tensor:
         """The image scaled and cut to the square that the tower takes."""
-        shown = self.processor.image_processor(
-            images=[as_picture(image)], do_rescale=False, do_normalize=False, return_tensors="pt"
+        inputs = self.processor.image_processor(
+            images=[as_pil(image)], do_rescale=False, do_normalize=False, return_tensors="pt"
         )
-        return shown["pixel_values"][0].round().clamp(0, 255).to(torch.uint8)
+        return inputs["pixel_values"][0].round().clamp(0, 255).to(torch.uint8)
 
-    def encode(self, images: Sequence[Image.Image]) -> Encoded:
+    def encode_images(self, images: Sequence[Image.Image]) -> ImageFeatures:
         """All tokens of images."""
-        shown = self.processor.image_processor(images=list(images), return_tensors="pt").to(self.model.device)
-        return self._features(shown["pixel_values"].to(self.model.dtype))
+        inputs = self.processor.image_processor(images=list(images), return_tensors="pt").to(self.model.device)
+        return self._features(inputs["pixel_values"].to(self.model.dtype))
 
-    def _features(self, pixels: Tensor) -> Encoded:
+    def _features(self, pixels: Tensor) -> ImageFeatures:
         config = self.model.config
-        seen = self.base.get_image_features(
+        output = self.base.get_image_features(
             pixels,
             vision_feature_layer=config.vision_feature_layer,
             vision_feature_select_strategy=config.vision_feature_select_strategy,
             return_dict=True,
         )
-        return Encoded(list(seen.pooler_output), [], seen)
+        return ImageFeatures(list(output.pooler_output), [], output)
 
-    def look(self, views: Sequence[View]) -> Encoded:
+    def encode_cells(self, views: Sequence[View]) -> ImageFeatures:
         """The tower on the chosen patches: what its first layer makes of the image is replaced on the way."""
         embeddings = self._embeddings()
         rows = []
-        for view, pixels in zip(views, self.cells(views), strict=True):
-            cells = self.normalised(pixels).to(self.model.dtype)
+        for view, pixels in zip(views, self.cell_pixels(views), strict=True):
+            cells = self.normalize(pixels).to(self.model.dtype)
             patches = embeddings.patch_embedding(cells)[:, :, 0, 0]  # [K, width]
             table = embeddings.position_embedding.weight
             first = embeddings.class_embedding[None] + table[:1]
@@ -82,18 +82,18 @@ class Llava(Gridded):
         exact = table[row * side + column]
         return torch.where((selection.levels[0] == 0)[:, None], exact, found)
 
-    def places(self, view: View, whole: bool) -> Tensor:
+    def position_ids(self, view: View, integers: bool) -> Tensor:
         """Where the kept patches stood in the row of all of them; a coarse one where its middle lies."""
         rows, columns = view.grid
-        column, row = (view.together.centre / view.together.cell - 1e-6).long().unbind(2)
+        column, row = (view.batch.centre / view.batch.cell - 1e-6).long().unbind(2)
         return row.clamp(max=rows - 1) * columns + column.clamp(max=columns - 1)
 
-    def span(self, view: View) -> int:
+    def position_count(self, view: View) -> int:
         """All patches in one row."""
         return view.grid[0] * view.grid[1]
 
-    def output(self, seen: Encoded) -> Any:
+    def model_output(self, encoded: ImageFeatures) -> Any:
         """Features as a list."""
-        output = copy.copy(seen.output)
-        output.pooler_output = list(seen.features)
+        output = copy.copy(encoded.output)
+        output.pooler_output = list(encoded.features)
         return output

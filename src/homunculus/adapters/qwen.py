@@ -13,8 +13,8 @@ from PIL import Image
 from torch import Tensor
 
 from homunculus import positions, tokens
-from homunculus.adapters.base import Encoded, Gridded, Picture, View, processing
-from homunculus.adapters.crops import in_blocks, pixels_of
+from homunculus.adapters.base import Gridded, ImageFeatures, ImageInput, View, processor_errors
+from homunculus.adapters.crops import pixels_of, resized_size
 from homunculus.cells import Selection
 from homunculus.errors import InputError
 from homunculus.kernels.choice import kernels_for
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from homunculus.kernels.gather import PatchLayout
 
 
-class Towered(NamedTuple):
-    """What a tower says: features of all blocks [n, width], and those of deeper layers [layers, n, width]."""
+class TowerOutput(NamedTuple):
+    """A tower's features of all blocks [n, D], and its DeepStack features [layers, n, D]."""
 
-    pooled: Tensor
-    deeper: Tensor
+    features: Tensor
+    deepstack: Tensor
 
 
 class Qwen(Gridded):
     """Tokens are blocks of merge x merge patches."""
 
     where = ("before", "after", "crops")
-    guard = False  # the first of four rows of positions has no gaps
-    fixed = True  # whether the tower does the same for any choice of as many blocks
+    pad_guard = False  # the first of four rows of positions has no gaps
+    static_shapes = True  # whether the tower does the same for any choice of as many blocks
 
     def __init__(self, model: Any, processor: Any) -> None:
         super().__init__(model, processor)
-        self._tower = Replay(self._run)
-        self._output: Any = None  # what kind of output the tower gives; known once it has run
+        self._tower = Replay(self._run_tower)
+        self._output_type: Any = None  # of the tower; known once it has run
         config, own = model.config.vision_config, processor.image_processor
         self.patch, self.merge = config.patch_size, config.spatial_merge_size
         if (own.patch_size, own.merge_size) != (self.patch, self.merge):
@@ -68,18 +68,18 @@ class Qwen(Gridded):
 
         values = torch.arange(256, dtype=torch.uint8, device=self.model.device).expand(3, 1, 256)
         times = self.processor.image_processor.temporal_patch_size
-        return PatchLayout.rounded(self.normalised(values)[:, 0], self.base.visual.dtype, self.merge, times)
+        return PatchLayout.rounded(self.normalize(values)[:, 0], self.base.visual.dtype, self.merge, times)
 
     @property
     def cell(self) -> int:
         """Pixels of the side of a block."""
         return int(self.patch * self.merge)
 
-    def view(self, image: Picture) -> Tensor:
+    def preprocess(self, image: ImageInput) -> Tensor:
         """The image in whole blocks, of as many pixels as the processor allows."""
         limits = self.processor.image_processor.size
         width, height = image.size if isinstance(image, Image.Image) else (image.shape[2], image.shape[1])
-        size = in_blocks(width, height, self.cell, limits["shortest_edge"], limits["longest_edge"])
+        size = resized_size(width, height, self.cell, limits["shortest_edge"], limits["longest_edge"])
         if isinstance(image, Tensor):
             if size == (width, height):
                 return image
@@ -87,102 +87,108 @@ class Qwen(Gridded):
             return scaled.round().clamp(0, 255).to(torch.uint8)
         return pixels_of(image if size == image.size else image.resize(size, Image.Resampling.BICUBIC))
 
-    def as_it_is(self) -> dict[str, Any]:
+    def processor_kwargs(self) -> dict[str, Any]:
         """Images of a single block may stay so."""
-        most = self.processor.image_processor.size["longest_edge"]
-        return {"images_kwargs": {"size": {"shortest_edge": self.cell**2, "longest_edge": most}}}
+        longest = self.processor.image_processor.size["longest_edge"]
+        return {"images_kwargs": {"size": {"shortest_edge": self.cell**2, "longest_edge": longest}}}
 
-    def encode(self, images: Sequence[Image.Image]) -> Encoded:
+    def encode_images(self, images: Sequence[Image.Image]) -> ImageFeatures:
         """All tokens of images."""
-        with processing():
-            shown = self.processor.image_processor(images=list(images), return_tensors="pt").to(self.model.device)
-        seen = self.base.get_image_features(shown["pixel_values"], shown["image_grid_thw"], return_dict=True)
-        sizes = (shown["image_grid_thw"].prod(1) // self.merge**2).tolist()
-        return self._encoded(seen, sizes)
+        with processor_errors():
+            inputs = self.processor.image_processor(images=list(images), return_tensors="pt").to(self.model.device)
+        output = self.base.get_image_features(inputs["pixel_values"], inputs["image_grid_thw"], return_dict=True)
+        sizes = (inputs["image_grid_thw"].prod(1) // self.merge**2).tolist()
+        return self._encoded(output, sizes)
 
-    def _encoded(self, seen: Any, sizes: list[int]) -> Encoded:
-        deeper = getattr(seen, "deepstack_features", None) or []
-        parts = [x if isinstance(x, (tuple, list)) else x.split(sizes) for x in (seen.pooler_output, *deeper)]
-        return Encoded(list(parts[0]), [list(layer) for layer in parts[1:]], seen)
+    def _encoded(self, output: Any, sizes: list[int]) -> ImageFeatures:
+        deepstack = getattr(output, "deepstack_features", None) or []
+        parts = [x if isinstance(x, (tuple, list)) else x.split(sizes) for x in (output.pooler_output, *deepstack)]
+        return ImageFeatures(list(parts[0]), [list(layer) for layer in parts[1:]], output)
 
-    def output(self, seen: Encoded) -> Any:
-        """Features split by image; those of deeper layers joined where the model wants them so."""
-        output = copy.copy(seen.output)
-        output.pooler_output = tuple(seen.features)
-        if seen.deeper:
+    def model_output(self, encoded: ImageFeatures) -> Any:
+        """Features split by image; DeepStack features joined where the model wants them so."""
+        output = copy.copy(encoded.output)
+        output.pooler_output = tuple(encoded.features)
+        if encoded.deepstack:
             output.deepstack_features = [
-                tuple(layer) if self.takes_features else torch.cat(layer) for layer in seen.deeper
+                tuple(layer) if self.takes_features else torch.cat(layer) for layer in encoded.deepstack
             ]
         return output
 
-    def look(self, views: Sequence[View]) -> Encoded:
+    def encode_cells(self, views: Sequence[View]) -> ImageFeatures:
         """The tower on the chosen blocks of all images, each image by itself."""
-        cells = self.cells(views)
+        cells = self.cell_pixels(views)
         if len({part.dtype for part in cells}) > 1:  # some are ready, some are not
             cells = [self._patches(part).view(len(part), -1).to(self.base.visual.dtype) for part in cells]
-        parts = [cells, *(self.each(views, part) for part in (_boxes, _levels))]
+        parts = [cells, *(self.per_view(views, part) for part in (_boxes, _levels))]
         sizes, grids = [view.count for view in views], torch.tensor([view.grid for view in views], dtype=torch.float32)
         parts.append(list((grids * self.merge).to(parts[0][0].device, non_blocking=True)))
-        if self.fixed and len(set(sizes)) == 1:  # all in one shape, so that it can be captured
-            seen = self._tower(*(torch.stack(part) for part in parts))
-            output: Any = self._output(pooler_output=seen.pooled)
-            if len(seen.deeper):
-                output.deepstack_features = list(seen.deeper)
+        if self.static_shapes and len(set(sizes)) == 1:  # all in one shape, so that it can be captured
+            features, deepstack = self._tower(*(torch.stack(part) for part in parts))
+            output: Any = self._output_type(pooler_output=features)
+            if len(deepstack):
+                output.deepstack_features = list(deepstack)
         else:
             ends = F.pad(torch.tensor(sizes).cumsum(0) * self.merge**2, (1, 0)).int()
-            each = [self._ready(*(part[None] for part in one)) for one in zip(*parts, strict=True)]
+            each = [self._tower_inputs(*(part[None] for part in one)) for one in zip(*parts, strict=True)]
             joined = (torch.cat(part) for part in zip(*each, strict=True))
-            output = self._visual(*joined, ends=ends, **self._windows(views))
+            output = self._call_tower(*joined, ends=ends, **self.windows(views))
         return self._encoded(output, sizes)
 
-    def _run(self, cells: Tensor, boxes: Tensor, levels: Tensor, frames: Tensor) -> Towered:
-        """The tower on images of as many blocks each, see `_ready`."""
+    def _run_tower(self, cells: Tensor, boxes: Tensor, levels: Tensor, frames: Tensor) -> TowerOutput:
+        """The tower on images of as many blocks each, see `_tower_inputs`."""
         ends = torch.arange(len(cells) + 1).int() * (cells.shape[1] * self.merge**2)
-        seen = self._visual(*self._ready(cells, boxes, levels, frames), ends=ends)
-        self._output = type(seen)
-        deeper = getattr(seen, "deepstack_features", None) or []
-        none = seen.pooler_output.new_zeros(0, *seen.pooler_output.shape)
-        return Towered(seen.pooler_output, torch.stack(list(deeper)) if deeper else none)
+        output = self._call_tower(*self._tower_inputs(cells, boxes, levels, frames), ends=ends)
+        self._output_type = type(output)
+        deepstack = getattr(output, "deepstack_features", None) or []
+        none = output.pooler_output.new_zeros(0, *output.pooler_output.shape)
+        return TowerOutput(output.pooler_output, torch.stack(list(deepstack)) if deepstack else none)
 
-    def _visual(self, pixels: Tensor, at: Tensor, frame: Tensor, *, ends: Tensor, **windows: Tensor) -> Any:
-        """The model's own tower, told what it otherwise works out from the sizes of images.
+    def _call_tower(
+        self, pixels: Tensor, position_ids: Tensor, frame: Tensor, *, ends: Tensor, **windows: Tensor
+    ) -> Any:
+        """The model's own tower, given what it otherwise works out from the sizes of images.
 
         Where each image ends is on the CPU, if its attention can do with that: nothing has to be waited for.
         """
         tower = self.base.visual
         flash = "flash" in str(tower.config._attn_implementation)
-        how = windows | self._learned(at, frame)
-        how |= {"position_ids": at, "cu_seqlens": ends.to(at.device) if flash else ends}
+        how = windows | self._interpolation(position_ids, frame)
+        how |= {"position_ids": position_ids, "cu_seqlens": ends.to(position_ids.device) if flash else ends}
         grid = torch.tensor([[1, self.merge, len(pixels) // self.merge]])  # only says how many
         return tower(pixels.to(tower.dtype), grid_thw=grid, return_dict=True, **how)
 
-    def _windows(self, views: Sequence[View]) -> dict[str, Tensor]:
-        """Which blocks the tower shows each other in most of its layers."""
+    def windows(self, views: Sequence[View]) -> dict[str, Tensor]:
+        """Which blocks attend to each other in most layers of the tower; empty where all do."""
         return {}
 
-    def _learned(self, at: Tensor, frame: Tensor) -> dict[str, Tensor]:
-        """Learned positions of patches at places [n, 2] of images of so many rows and columns [n, 2]."""
+    def _interpolation(self, position_ids: Tensor, frame: Tensor) -> dict[str, Tensor]:
+        """Learned positions of patches at position_ids [n, 2] of images of so many rows and columns [n, 2]."""
         return {}
 
-    def _ready(self, cells: Tensor, boxes: Tensor, levels: Tensor, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What the tower is told of all patches, one image after the other.
+    def _tower_inputs(
+        self, cells: Tensor, boxes: Tensor, levels: Tensor, frames: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Patches of all images, one image after the other, with their positions.
 
         Shape:
             cells [B, K, ...] as pixels or as patches, boxes [B, K, 4] and levels [B, K] of the chosen blocks, rows and
-            columns of patches of each image [B, 2] -> patches [n, 3 T p p], their places [n, 2], and both numbers.
+            columns of patches of each image [B, 2] -> patches [n, 3 T p p], position_ids [n, 2], rows and columns
+            [n, 2].
         """
-        at = self._patch_places(boxes, levels).flatten(1, 2)  # [B, K merge merge, 2]
-        return self._patches(cells.flatten(0, 1)), at.flatten(0, 1), frames[:, None].expand_as(at).flatten(0, 1)
+        position_ids = self._patch_positions(boxes, levels).flatten(1, 2)  # [B, K merge merge, 2]
+        frame = frames[:, None].expand_as(position_ids)
+        return self._patches(cells.flatten(0, 1)), position_ids.flatten(0, 1), frame.flatten(0, 1)
 
     def _patches(self, cells: Tensor) -> Tensor:
         """Pixels of cells uint8 [K, 3, cell, cell] as the patches of the tower, [K merge merge, 3 T p p]."""
         m, p, time = self.merge, self.patch, self.processor.image_processor.temporal_patch_size
         if cells.dtype != torch.uint8:  # as `_blocks` made them
             return cells.reshape(len(cells) * m * m, -1)
-        x = self.normalised(cells).view(len(cells), 3, m, p, m, p).permute(0, 2, 4, 1, 3, 5)  # [K, m, m, 3, p, p]
+        x = self.normalize(cells).view(len(cells), 3, m, p, m, p).permute(0, 2, 4, 1, 3, 5)  # [K, m, m, 3, p, p]
         return x[:, :, :, :, None].expand(-1, -1, -1, -1, time, -1, -1).reshape(len(cells) * m * m, -1)
 
-    def _patch_places(self, boxes: Tensor, levels: Tensor) -> Tensor:
+    def _patch_positions(self, boxes: Tensor, levels: Tensor) -> Tensor:
         """Row and column of each patch of the chosen blocks, in patches of level 0: [B, K, merge merge, 2].
 
         Those of a coarse block lie in the middle of what they cover.
@@ -193,19 +199,20 @@ class Qwen(Gridded):
         inner = torch.stack(torch.meshgrid(step, step, indexing="ij"), -1).flatten(0, 1)  # [m m, 2]
         return (corner[:, :, None] + inner * scale[..., None, None] - 0.5).float()
 
-    def places(self, view: View, whole: bool) -> Tensor:
+    def position_ids(self, view: View, integers: bool) -> Tensor:
         """Time, row and column of the chosen blocks, in blocks of level 0."""
-        return positions.mrope_ids(view.together, whole=whole).movedim(0, 2)
+        return positions.mrope_ids(view.batch, whole=integers).movedim(0, 2)
 
-    def span(self, view: View) -> int:
+    def position_count(self, view: View) -> int:
         """As many as there are rows, or columns."""
         return max(view.grid)
 
     def finish(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Four rows of positions, the first of which counts what is there."""
-        mask, at = inputs["attention_mask"], inputs["position_ids"]
-        first = (mask.cumsum(-1) - 1).clamp(min=0).to(at.dtype)
-        return inputs | {"position_ids": torch.cat((first[None], at if at.ndim == 3 else at.expand(3, -1, -1)))}
+        mask, position_ids = inputs["attention_mask"], inputs["position_ids"]
+        first = (mask.cumsum(-1) - 1).clamp(min=0).to(position_ids.dtype)
+        axes = position_ids if position_ids.ndim == 3 else position_ids.expand(3, -1, -1)
+        return inputs | {"position_ids": torch.cat((first[None], axes))}
 
 
 class Qwen2(Qwen):
@@ -215,9 +222,10 @@ class Qwen2(Qwen):
 class Qwen25(Qwen):
     """Qwen2.5-VL: most layers of its tower see windows only; a window holds those chosen blocks that lie in it."""
 
-    fixed = False  # how many blocks a window has depends on the look
+    static_shapes = False  # how many blocks a window has depends on the look
 
-    def _windows(self, views: Sequence[View]) -> dict[str, Tensor]:
+    def windows(self, views: Sequence[View]) -> dict[str, Tensor]:
+        """The chosen blocks window by window."""
         span = self.base.visual.window_size // self.merge // self.patch  # blocks
         order, lengths, begin = [], [], 0
         for view in views:
@@ -232,12 +240,12 @@ class Qwen25(Qwen):
 
 
 class Qwen3(Qwen):
-    """Qwen3-VL: learned positions beside the rotary ones, and features of deeper layers."""
+    """Qwen3-VL: learned positions beside the rotary ones, and DeepStack features."""
 
-    def _learned(self, at: Tensor, frame: Tensor) -> dict[str, Tensor]:
+    def _interpolation(self, position_ids: Tensor, frame: Tensor) -> dict[str, Tensor]:
         """Which four of the tower's table of positions make up that of each patch, and their weights."""
         side = self.base.visual.num_grid_per_side
-        source = (at * (side - 1) / (frame - 1).clamp(min=1)).clamp(0, side - 1)
+        source = (position_ids * (side - 1) / (frame - 1).clamp(min=1)).clamp(0, side - 1)
         low = source.floor()
         near = torch.stack((low, low + 1), -1).long().clamp(max=side - 1)  # [n, row and column, 2]
         share = torch.stack((1 - (source - low), source - low), -1)
@@ -249,8 +257,8 @@ class Qwen3(Qwen):
 
 
 def _boxes(view: View) -> Tensor:
-    return view.together.boxes
+    return view.batch.boxes
 
 
 def _levels(view: View) -> Tensor:
-    return view.together.levels
+    return view.batch.levels

@@ -16,10 +16,10 @@ from PIL import Image
 from torch import Tensor
 
 from homunculus import image as images
-from homunculus.adapters.attention import attentive
-from homunculus.adapters.base import Family, Gridded, Picture, Shown, View, Wish, as_picture, processing
+from homunculus.adapters.attention import prepare_by_attention
+from homunculus.adapters.base import EncodedPrompt, Family, Gridded, ImageInput, Request, View, as_pil, processor_errors
 from homunculus.adapters.crops import crops
-from homunculus.adapters.layout import laid_out
+from homunculus.adapters.layout import build_inputs
 from homunculus.adapters.prefill import Prefill
 from homunculus.errors import InputError, whole_number
 from homunculus.eye import Eye, Glance, save
@@ -90,7 +90,7 @@ class VLM:
         where: str = "",
         allocator: str = "",
         relevance: str = "query",
-        whole: bool = False,
+        integer_positions: bool = False,
         scout: Any = True,
         **options: Any,
     ) -> Inputs:
@@ -104,27 +104,27 @@ class VLM:
                 small copy and pieces in full resolution as ordinary images. The first that the family can, unless told.
             allocator, relevance, options: how to choose, see `homunculus.Eye`. "attention" is that of the model itself
                 in a coarse first pass, whose tokens count; the inputs then hold its cache and serve one `generate`.
-            whole: positions of coarse cells in whole numbers, for models or engines that take no fractions.
+            integer_positions: round the positions of coarse cells, for models or engines that take no fractions.
             scout: finds what is asked for; True is the one that comes with the package, False does without.
         """
         where, allocator = self._checked(budget, where, allocator, relevance)
-        texts, asked, pictures = self.asked(images, questions)
+        texts, asked, opened = self.parse(images, questions)
         known = "information" if relevance == "attention" else relevance
         scout = self.scout if scout is True and get_relevance(known).uses_scout else scout
         eye = Eye(allocator, known, budget, cell=self.family.cell, scout=scout, **options)
         if where == "crops":
-            return self._cropped(questions, pictures, eye)
-        wish = Wish(texts, asked, pictures, eye, where, whole)
+            return self._cropped(questions, opened, eye)
+        request = Request(texts, asked, opened, eye, where, integer_positions)
         if relevance == "attention" and isinstance(self.family, Gridded):
-            found = attentive(self.family, self.prefill, wish)
+            found = prepare_by_attention(self.family, self.prefill, request)
             if found is not None:
                 return Inputs(*found)
-        return self.given(self.family.show(wish))
+        return self.to_inputs(self.family.encode_request(request))
 
-    def asked(
+    def parse(
         self, images: Sequence[Any], questions: Sequence[str | Messages]
-    ) -> tuple[list[str], list[str], list[list[Picture]]]:
-        """Texts with placeholders, what is asked in each, and the pictures of each, opened."""
+    ) -> tuple[list[str], list[str], list[list[ImageInput]]]:
+        """Texts with placeholders, the question of each, and its images, opened."""
         if isinstance(questions, str) or isinstance(images, (str, os.PathLike, Image.Image)):
             raise InputError("images and questions come in lists, an entry a question; put a single one into a list")
         if not questions:
@@ -133,13 +133,14 @@ class VLM:
         texts = self._texts(groups, questions)
         return texts, [_last(question) for question in questions], [[_opened(one) for one in group] for group in groups]
 
-    def given(self, shown: Shown) -> Inputs:
-        """What is shown, as inputs of the model."""
+    def to_inputs(self, prompt: EncodedPrompt) -> Inputs:
+        """An encoded prompt as inputs of the model."""
         pad = self.family.tokenizer.pad_token_id or 0
-        made = laid_out(shown.rows, self.family.image_token, shown.units, pad, self.family.guard)
+        family = self.family
+        made = build_inputs(prompt.input_ids, family.image_token, prompt.spans, pad, family.pad_guard)
         ready: dict[str, Any] = {name: value.to(self.model.device, non_blocking=True) for name, value in made.items()}
-        ready["mm_encoder_outputs"] = {"image": self.family.output(shown.seen)}
-        return Inputs(self.family.finish(ready), shown.views)
+        ready["mm_encoder_outputs"] = {"image": family.model_output(prompt.encoded)}
+        return Inputs(family.finish(ready), prompt.views)
 
     def _checked(self, budget: int, where: str, allocator: str, relevance: str) -> tuple[str, str]:
         """Where to choose and by which rule, if the family can do that."""
@@ -167,24 +168,23 @@ class VLM:
             raise InputError("every question needs at least one image")
         texts = [self._text(question, len(group)) for question, group in zip(questions, groups, strict=True)]
         for text, group in zip(texts, groups, strict=True):
-            there = text.count(self.family.placeholder)
-            if there != len(group):
+            count = text.count(self.family.placeholder)
+            if count != len(group):
                 raise InputError(
-                    f"a text has {there} placeholders for images, but {len(group)} images are given for it"
+                    f"a text has {count} placeholders for images, but {len(group)} images are given for it"
                 )
         return texts
 
-    def _cropped(self, questions: Sequence[str | Messages], pictures: Sequence[Sequence[Picture]], eye: Eye) -> Inputs:
-        """Ordinary inputs, with the pieces of each picture in its place."""
+    def _cropped(self, questions: Sequence[str | Messages], images: Sequence[Sequence[ImageInput]], eye: Eye) -> Inputs:
+        """Ordinary inputs, with the crops of each image in its place."""
         texts, groups = [], []
-        for question, group in zip(questions, pictures, strict=True):
+        for question, group in zip(questions, images, strict=True):
             if not isinstance(question, str):
                 raise InputError("where='crops' takes questions as plain texts, not conversations")
-            shown = [as_picture(picture) for picture in group]
-            groups.append([crop.image for picture in shown for crop in crops(picture, question, eye.budget, eye)])
+            groups.append([crop.image for image in group for crop in crops(as_pil(image), question, eye.budget, eye)])
             texts.append(self._text(question, len(groups[-1])))
-        how = {"padding": True, "padding_side": "left", "return_tensors": "pt"} | self.family.as_it_is()
-        with processing():
+        how = {"padding": True, "padding_side": "left", "return_tensors": "pt"} | self.family.processor_kwargs()
+        with processor_errors():
             made = self.processor(text=texts, images=groups, **how)
         return Inputs(made.to(self.model.device))
 
@@ -237,8 +237,8 @@ class VLM:
     def __call__(self, inputs: dict[str, Any], **how: Any) -> Any:
         """`model.forward`, likewise."""
         with self._injected(inputs) as ready:
-            if (kept := ready.get("past_key_values")) is not None:
-                new = slice(kept.get_seq_length(), None)
+            if (cache := ready.get("past_key_values")) is not None:
+                new = slice(cache.get_seq_length(), None)
                 ready |= {name: ready[name][..., new] for name in ("input_ids", "position_ids")}
             return self.model(**ready, **how)
 
@@ -267,24 +267,24 @@ class VLM:
         if "mm_encoder_outputs" not in ready:
             yield ready
             return
-        seen = dict(ready.pop("mm_encoder_outputs"))
+        encoded = dict(ready.pop("mm_encoder_outputs"))
         if self.takes_features:
-            yield ready | {"mm_encoder_outputs": seen}  # a copy: generate adds to it
+            yield ready | {"mm_encoder_outputs": encoded}  # a copy: generate adds to it
             return
         base = self.family.base
-        base.get_image_features = lambda *_, **__: seen["image"]  # on the object: hides the method of its class
+        base.get_image_features = lambda *_, **__: encoded["image"]  # on the object: hides the method of its class
         try:
             yield ready | {"pixel_values": torch.zeros(1, device=self.model.device, dtype=self.model.dtype)}
         finally:
             del base.get_image_features
 
 
-def _opened(image: Any) -> Picture:
+def _opened(image: Any) -> ImageInput:
     if isinstance(image, Image.Image):
         return image.convert("RGB")
     if isinstance(image, Tensor) and image.dtype == torch.uint8 and image.ndim == 3 and len(image) == 3:
         return image
-    return as_picture(images.load(image))
+    return as_pil(images.load(image))
 
 
 def _last(question: str | Messages) -> str:

@@ -7,7 +7,7 @@ through the same properties.
 from __future__ import annotations
 
 from homunculus.errors import InputError
-from homunculus.peers.base import Kept, Rule, Visual
+from homunculus.peers.base import ReducedTokens, Rule, VisualTokens
 from homunculus.peers.cdpruner import cdpruner
 from homunculus.peers.divprune import divprune
 from homunculus.peers.fastv import FastV
@@ -17,7 +17,7 @@ from homunculus.peers.prumerge import prumerge
 from homunculus.peers.pyramid_pruning import pyramid_pruning
 from homunculus.peers.pyramiddrop import PyramidDrop
 from homunculus.peers.sparsevlm import SparseVLM
-from homunculus.peers.stages import Inner, InnerMethod, Stage, mean_tokens
+from homunculus.peers.stages import InnerMethod, LayerState, Stage, mean_tokens
 from homunculus.peers.tome import tome
 from homunculus.peers.visionzip import visionzip
 from homunculus.peers.vscan import VScan, vscan
@@ -25,11 +25,11 @@ from homunculus.peers.vscan import VScan, vscan
 __all__ = [
     "BEFORE",
     "INSIDE",
-    "Inner",
     "InnerMethod",
-    "Kept",
+    "LayerState",
+    "ReducedTokens",
     "Stage",
-    "Visual",
+    "VisualTokens",
     "inside",
     "list_peers",
     "mean_tokens",
@@ -61,7 +61,7 @@ def list_peers() -> list[str]:
     return list(dict.fromkeys([*BEFORE, *INSIDE]))
 
 
-def reduce(name: str, visual: Visual, budget: int) -> Kept:
+def reduce(name: str, visual: VisualTokens, budget: int) -> ReducedTokens:
     """What the method `name` leaves of the visual tokens: exactly `budget` of each image, or all that it has."""
     if not isinstance(name, str) or name not in BEFORE:
         raise InputError(f"no peer {name!r} works before the language model; choose one of {', '.join(BEFORE)}")

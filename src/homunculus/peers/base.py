@@ -1,7 +1,7 @@
 """What all peers share: what they may know, what they give back, and the few steps that many of them take.
 
-A peer is a function `rule(visual, budget) -> Kept` under the decorator `exact`. Everything here is batched, has no
-randomness and breaks ties in raster order, so that an image comes out the same alone and in a batch of larger ones.
+A peer is a function `rule(visual, budget) -> ReducedTokens` under the decorator `exact`. Everything here is batched,
+has no randomness and breaks ties in raster order, so that an image comes out the same alone and in a larger batch.
 Axes: B images, N tokens, K kept, T words, D width, G groups.
 """
 
@@ -21,7 +21,7 @@ from homunculus.errors import InputError, whole_number
 
 
 @dataclass(frozen=True, eq=False)
-class Visual:
+class VisualTokens:
     """What a method may know of the visual tokens of a batch of images, before the language model.
 
     Shape:
@@ -29,8 +29,8 @@ class Visual:
         keys [B, N, d] what similarity is measured on: keys of a late layer of the vision tower, or its features;
         attention [B, N] how much a late layer of the tower attends to each token: from its class token where it has
         one, else the mean over all tokens; early [B, N] the same of an early layer;
-        question [B, T, D] the question's words in the space of `tokens`, asked [B, T] which of them are there;
-        mask [B, N] which tokens are there; places [B, N, 2] row and column of each in the image's grid;
+        question [B, T, D] the question's words in the space of `tokens`, and their question_mask [B, T];
+        mask [B, N] which tokens are there; positions [B, N, 2] row and column of each in the image's grid;
         grid [B, 2] rows and columns.
     """
 
@@ -39,13 +39,13 @@ class Visual:
     attention: Tensor
     early: Tensor
     question: Tensor
-    asked: Tensor
+    question_mask: Tensor
     mask: Tensor
-    places: Tensor
+    positions: Tensor
     grid: Tensor
 
 
-class Kept(NamedTuple):
+class ReducedTokens(NamedTuple):
     """What is left: tokens [B, K, D], merged where the method merges, and index [B, K], which token each stands for.
 
     The index of a merged token is its centre. It ascends; rows with fewer than K tokens end in -1 and tokens of zeros.
@@ -55,14 +55,14 @@ class Kept(NamedTuple):
     index: Tensor  # type: ignore[assignment]  # a tuple's own `index` is not missed
 
 
-Rule = Callable[[Visual, int], Kept]
+Rule = Callable[[VisualTokens, int], ReducedTokens]
 
 
 def exact(rule: Rule) -> Rule:
     """A rule that is asked only where there is something to leave out: smaller images keep all tokens as they are."""
 
     @wraps(rule)
-    def kept(visual: Visual, budget: int) -> Kept:
+    def kept(visual: VisualTokens, budget: int) -> ReducedTokens:
         budget = whole_number("budget", budget)
         visual = checked(visual)
         return only_where_needed(visual.tokens, visual.mask, budget, lambda: rule(visual, budget))
@@ -70,7 +70,7 @@ def exact(rule: Rule) -> Rule:
     return kept
 
 
-def only_where_needed(tokens: Tensor, mask: Tensor, budget: int, rule: Callable[[], Kept]) -> Kept:
+def only_where_needed(tokens: Tensor, mask: Tensor, budget: int, rule: Callable[[], ReducedTokens]) -> ReducedTokens:
     """What `rule` keeps of the images with more than `budget` tokens, and all tokens of the others."""
     counts = mask.sum(1, keepdim=True)
     small = counts <= budget
@@ -81,21 +81,21 @@ def only_where_needed(tokens: Tensor, mask: Tensor, budget: int, rule: Callable[
         return kept
     whole = pick(tokens, mask & small, budget)
     index = torch.where(small, whole.index, kept.index)
-    return Kept(torch.where(small[..., None], whole.tokens, kept.tokens), index)
+    return ReducedTokens(torch.where(small[..., None], whole.tokens, kept.tokens), index)
 
 
-def checked(visual: Visual) -> Visual:
+def checked(visual: VisualTokens) -> VisualTokens:
     """The same with fitting shapes, nothing but zeros on padding, and what is compared or added up in float64."""
     B, N = visual.mask.shape
-    T, D = visual.asked.shape[1], visual.tokens.shape[-1]
+    T, D = visual.question_mask.shape[1], visual.tokens.shape[-1]
     shapes = {
         "tokens": [B, N, D],
         "keys": [B, N, visual.keys.shape[-1]],
         "attention": [B, N],
         "early": [B, N],
         "question": [B, T, D],
-        "asked": [B, T],
-        "places": [B, N, 2],
+        "question_mask": [B, T],
+        "positions": [B, N, 2],
         "grid": [B, 2],
     }
     for name, shape in shapes.items():
@@ -103,17 +103,17 @@ def checked(visual: Visual) -> Visual:
             raise InputError(f"{name} must be {shape}, got {list(getattr(visual, name).shape)}")
     if not B or not N:
         raise InputError(f"there must be at least one image and one token, got a mask of {[B, N]}")
-    there, asked = visual.mask.bool(), visual.asked.bool()
+    mask, question_mask = visual.mask.bool(), visual.question_mask.bool()
     return replace(
         visual,
-        tokens=torch.where(there[..., None], visual.tokens, 0),
-        keys=torch.where(there[..., None], visual.keys, 0),
-        attention=torch.where(there, visual.attention.double(), 0),
-        early=torch.where(there, visual.early.double(), 0),
-        question=torch.where(asked[..., None], visual.question, 0),
-        asked=asked,
-        mask=there,
-        places=torch.where(there[..., None], visual.places.double(), 0),
+        tokens=torch.where(mask[..., None], visual.tokens, 0),
+        keys=torch.where(mask[..., None], visual.keys, 0),
+        attention=torch.where(mask, visual.attention.double(), 0),
+        early=torch.where(mask, visual.early.double(), 0),
+        question=torch.where(question_mask[..., None], visual.question, 0),
+        question_mask=question_mask,
+        mask=mask,
+        positions=torch.where(mask[..., None], visual.positions.double(), 0),
         grid=visual.grid.long(),
     )
 
@@ -127,10 +127,10 @@ def top(score: Tensor, count: int | Tensor, among: Tensor) -> Tensor:
     return best(score, wanted, among, count if isinstance(count, int) else score.shape[1])
 
 
-def pick(tokens: Tensor, chosen: Tensor, most: int) -> Kept:
+def pick(tokens: Tensor, chosen: Tensor, most: int) -> ReducedTokens:
     """The tokens of a mask [B, N] in raster order; no row has more than `most`."""
     index = as_indices(chosen, most)
-    return Kept(torch.where(index[..., None] >= 0, at(tokens, index), 0), index)
+    return ReducedTokens(torch.where(index[..., None] >= 0, at(tokens, index), 0), index)
 
 
 def at(values: Tensor, index: Tensor) -> Tensor:
@@ -177,11 +177,11 @@ def nearest(features: Tensor, index: Tensor) -> Tensor:
     return index.gather(1, likeness.argmax(2))
 
 
-def merge(tokens: Tensor, chosen: Tensor, owner: Tensor, most: int) -> Kept:
+def merge(tokens: Tensor, chosen: Tensor, owner: Tensor, most: int) -> ReducedTokens:
     """The chosen tokens, each the mean of all that it owns: owner [B, N] is a chosen token's number, or -1 for none."""
     index = as_indices(chosen, most)
     belongs = (owner[:, None] == index[..., None]) & (index[..., None] >= 0)  # [B, K, N]
-    return Kept(mean_by(precise(belongs), tokens), index)
+    return ReducedTokens(mean_by(precise(belongs), tokens), index)
 
 
 def mean_by(weight: Tensor, tokens: Tensor) -> Tensor:
@@ -194,10 +194,10 @@ def mean_by(weight: Tensor, tokens: Tensor) -> Tensor:
 # ---- parts of an image --------------------------------------------------------------------------------------------
 
 
-def tile_of(visual: Visual, tiles: Tensor) -> Tensor:
+def tile_of(visual: VisualTokens, tiles: Tensor) -> Tensor:
     """Tile of each token, counted row by row, when tiles [B, 2] (rows, columns) divide the grid evenly. [B, N]"""
     tiles, grid = tiles[:, None], visual.grid[:, None]
-    place = (visual.places * tiles / grid).floor().long()  # [B, N, 2]
+    place = (visual.positions * tiles / grid).floor().long()  # [B, N, 2]
     place = torch.minimum(place.clamp(min=0), tiles - 1)
     return place[..., 0] * tiles[..., 1] + place[..., 1]
 

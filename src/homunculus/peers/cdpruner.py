@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from homunculus.peers.base import Kept, Visual, at, exact, pick, precise, stretched, unit
+from homunculus.peers.base import ReducedTokens, VisualTokens, at, exact, pick, precise, stretched, unit
 
 SPENT = 1e-6  # below this, what a token would add to the determinant is rounding
 
 
 @exact
-def cdpruner(visual: Visual, budget: int) -> Kept:
+def cdpruner(visual: VisualTokens, budget: int) -> ReducedTokens:
     """Greedy maximum of the determinant of relevance x cosine x relevance, by incremental Cholesky.
 
     When the space that the tokens span is used up, the most relevant of the rest follow.
@@ -31,7 +31,7 @@ def cdpruner(visual: Visual, budget: int) -> Kept:
     return pick(visual.tokens, chosen & visual.mask, budget)
 
 
-def question_likeness(visual: Visual) -> Tensor:
+def question_likeness(visual: VisualTokens) -> Tensor:
     """Cosine of each token with the mean of the question's words, stretched to 0..1; all 1 without one. [B, N]"""
     question = precise(visual.question).sum(1, keepdim=True)  # the length of the sum does not matter to a cosine
     return stretched((unit(visual.tokens) @ unit(question).mT)[..., 0].double(), visual.mask)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from homunculus.peers.base import Kept, Visual, at, cosines, exact, pick, unit
+from homunculus.peers.base import ReducedTokens, VisualTokens, at, cosines, exact, pick, unit
 
 
 @exact
-def divprune(visual: Visual, budget: int) -> Kept:
+def divprune(visual: VisualTokens, budget: int) -> ReducedTokens:
     """Greedy max-min on cosine distance between tokens, from the one that is furthest from its nearest neighbour."""
     tokens = unit(visual.tokens)
     distance = 1 - cosines(tokens, tokens)  # [B, N, N]

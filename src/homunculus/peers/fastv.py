@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from homunculus.peers.base import Kept
-from homunculus.peers.stages import Inner, Stage, last_token, shrink
+from homunculus.peers.base import ReducedTokens
+from homunculus.peers.stages import LayerState, Stage, last_token, shrink
 
 AFTER = 2  # layers that see every token
 
@@ -15,6 +15,6 @@ class FastV:
         """One stage before the third layer."""
         return shrink(layers, count, budget, [max(1, min(AFTER, layers - 1))])
 
-    def keep(self, inner: Inner, count: int) -> Kept:
+    def keep(self, inner: LayerState, count: int) -> ReducedTokens:
         """The `count` tokens with most attention of the last token."""
         return last_token(inner, count)

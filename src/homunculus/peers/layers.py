@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from homunculus.peers.stages import Inner, InnerMethod, Stage
+from homunculus.peers.stages import InnerMethod, LayerState, Stage
 from homunculus.runtime.attention import attention_of, attention_probs, capture_attention
 from homunculus.runtime.decoder import cache_of, causal_mask, run_layers
 
@@ -149,7 +149,7 @@ def _prune(text: TextState, method: InnerMethod, keep: int, attention: Tensor) -
     _, text_mask = _text_rows(text)
     attention = attention.gather(2, index[:, None].expand(-1, attention.shape[1], -1))  # [B, T, N]
     hidden = text.hidden_states.gather(1, index[..., None].expand(-1, -1, text.hidden_states.shape[2]))
-    kept = method.keep(Inner(hidden=hidden, attention=attention, asked=text_mask, mask=mask), keep)
+    kept = method.keep(LayerState(hidden_states=hidden, attention=attention, text_mask=text_mask, mask=mask), keep)
     place = kept.index.clamp(min=0)
     chosen = torch.zeros_like(mask).scatter(1, place, kept.index >= 0)
     hidden = hidden.scatter(1, place[..., None].expand_as(kept.tokens), kept.tokens.to(hidden.dtype))

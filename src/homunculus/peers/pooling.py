@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from homunculus.allocators.seats import rank_in_group
-from homunculus.peers.base import Kept, Visual, at, exact, mean_by, members, pick, precise, tile_of, top
+from homunculus.peers.base import ReducedTokens, VisualTokens, at, exact, mean_by, members, pick, precise, tile_of, top
 
 
 @exact
-def pooling(visual: Visual, budget: int) -> Kept:
+def pooling(visual: VisualTokens, budget: int) -> ReducedTokens:
     """The grid pooled to the largest r x c of its aspect, then single tokens that differ most from their bin's mean.
 
     A bin stands at its token nearest to its middle.
@@ -20,8 +20,8 @@ def pooling(visual: Visual, budget: int) -> Kept:
     belongs = precise(members(group, visual.mask, budget))  # [B, G, N]
     inside = group.clamp(max=budget - 1)
     mean = at(mean_by(belongs, visual.tokens), inside)  # [B, N, D]: of the bin that each token is in
-    middle = at(mean_by(belongs, visual.places), inside)
-    away = (visual.places - middle).square().sum(2)
+    middle = at(mean_by(belongs, visual.positions), inside)
+    away = (visual.positions - middle).square().sum(2)
     bins = (rank_in_group(group, -away, budget + 1) == 0) & visual.mask
     lost = precise(visual.tokens - mean).square().sum(2)
     single = top(lost, budget - bins.sum(1, keepdim=True), visual.mask & ~bins)

@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 
 from homunculus.allocators.frame import as_indices
-from homunculus.peers.base import Kept, Visual, at, cosines, evenly, exact, mean_by, top, unit
+from homunculus.peers.base import ReducedTokens, VisualTokens, at, cosines, evenly, exact, mean_by, top, unit
 
 NEAREST = 32  # tokens that each kept one takes in
 FENCE = 1.5  # interquartile ranges above the third quartile: from there on a token stands out
 
 
 @exact
-def prumerge(visual: Visual, budget: int) -> Kept:
+def prumerge(visual: VisualTokens, budget: int) -> ReducedTokens:
     """Outliers of attention, cut by rank or filled up by evenly spaced tokens; each merges its 32 nearest by keys.
 
     In the mean a kept token weighs 1 and each neighbour its share of the image's attention.
@@ -22,17 +22,17 @@ def prumerge(visual: Visual, budget: int) -> Kept:
     fill = evenly(visual.mask & ~outliers, budget - outliers.sum(1, keepdim=True))
     index = as_indices(outliers | fill, budget)
     weight = _weight(visual, index)
-    return Kept(torch.where(index[..., None] >= 0, mean_by(weight, visual.tokens), 0), index)
+    return ReducedTokens(torch.where(index[..., None] >= 0, mean_by(weight, visual.tokens), 0), index)
 
 
 def standing_out(attention: Tensor, mask: Tensor) -> Tensor:
     """Mask [B, N] of the tokens above the upper fence of a box plot."""
-    there = torch.where(mask, attention, torch.nan)
-    low, high = (torch.nanquantile(there, q, dim=1, keepdim=True) for q in (0.25, 0.75))
+    values = torch.where(mask, attention, torch.nan)
+    low, high = (torch.nanquantile(values, q, dim=1, keepdim=True) for q in (0.25, 0.75))
     return mask & (attention > high + FENCE * (high - low))
 
 
-def _weight(visual: Visual, index: Tensor) -> Tensor:
+def _weight(visual: VisualTokens, index: Tensor) -> Tensor:
     """What each token weighs in each kept one. [B, K, N]"""
     keys = unit(visual.keys)
     here = torch.arange(keys.shape[1], device=keys.device)

@@ -6,7 +6,17 @@ import torch
 from torch import Tensor
 
 from homunculus.allocators.seats import top_of_each
-from homunculus.peers.base import Kept, Visual, exact, members, pick, precise, share_out, stretched, tile_of
+from homunculus.peers.base import (
+    ReducedTokens,
+    VisualTokens,
+    exact,
+    members,
+    pick,
+    precise,
+    share_out,
+    stretched,
+    tile_of,
+)
 
 ALPHA = 0.5  # weight of the instruction against saliency
 TILES = 6  # at most so many regions
@@ -14,7 +24,7 @@ SHAPES = [(rows, columns) for rows in range(1, TILES + 1) for columns in range(1
 
 
 @exact
-def pyramid_pruning(visual: Visual, budget: int) -> Kept:
+def pyramid_pruning(visual: VisualTokens, budget: int) -> ReducedTokens:
     """The budget over regions by their share of late attention, the best of each by attention and instruction."""
     tile = tile_of(visual, tiling(visual.grid))
     belongs = members(tile, visual.mask, TILES).double()  # [B, G, N]
@@ -33,10 +43,10 @@ def tiling(grid: Tensor) -> Tensor:
     return shapes[(off - 1e-4 * shapes.prod(1)).argmin(1)]
 
 
-def instructed(visual: Visual) -> Tensor:
+def instructed(visual: VisualTokens) -> Tensor:
     """The most that any word of the instruction attends to each token, by scaled products of embeddings. [B, N]"""
     tokens, words = precise(visual.tokens), precise(visual.question)
     product = words @ tokens.mT / tokens.shape[2] ** 0.5  # [B, T, N]
     attention = torch.where(visual.mask[:, None], product, -torch.inf).softmax(2)
     none = attention.new_zeros(len(attention), 1, attention.shape[2])
-    return torch.cat((torch.where(visual.asked[..., None], attention, 0), none), 1).amax(1).double()
+    return torch.cat((torch.where(visual.question_mask[..., None], attention, 0), none), 1).amax(1).double()

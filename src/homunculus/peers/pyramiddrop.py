@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from homunculus.peers.base import Kept
-from homunculus.peers.stages import Inner, Stage, last_token, scaled, shrink
+from homunculus.peers.base import ReducedTokens
+from homunculus.peers.stages import LayerState, Stage, last_token, scaled, shrink
 
 
 class PyramidDrop:
@@ -13,6 +13,6 @@ class PyramidDrop:
         """Three stages that shrink geometrically."""
         return shrink(layers, count, budget, scaled((1, 2, 3), 4, layers))
 
-    def keep(self, inner: Inner, count: int) -> Kept:
+    def keep(self, inner: LayerState, count: int) -> ReducedTokens:
         """The `count` tokens with most attention of the last instruction token."""
         return last_token(inner, count)

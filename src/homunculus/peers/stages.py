@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from homunculus.errors import InputError, whole_number
-from homunculus.peers.base import Kept, only_where_needed, pick, top
+from homunculus.peers.base import ReducedTokens, only_where_needed, pick, top
 
 
 class Stage(NamedTuple):
@@ -26,24 +26,24 @@ class Stage(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Inner:
+class LayerState:
     """What a method may know between two layers.
 
     Shape:
-        hidden [B, N, D] the visual tokens' hidden states; attention [B, T, N] mean over heads, in the layer that just
-        ran, from the text tokens behind the image to the visual tokens; asked [B, T] which text tokens are there;
+        hidden_states [B, N, D] of the visual tokens; attention [B, T, N] mean over heads, in the layer that just ran,
+        from the text tokens behind the image to the visual tokens; text_mask [B, T] which text tokens are there;
         mask [B, N] which visual tokens are there.
     """
 
-    hidden: Tensor
+    hidden_states: Tensor
     attention: Tensor
-    asked: Tensor
+    text_mask: Tensor
     mask: Tensor
 
     @cached_property
     def last(self) -> Tensor:
         """Number of the last text token that is there. [B]"""
-        return (torch.arange(self.asked.shape[1], device=self.asked.device) * self.asked).amax(1)
+        return (torch.arange(self.text_mask.shape[1], device=self.text_mask.device) * self.text_mask).amax(1)
 
     @cached_property
     def from_last(self) -> Tensor:
@@ -57,36 +57,37 @@ class InnerMethod(Protocol):
     def plan(self, layers: int, count: int, budget: int) -> list[Stage]:
         """When to cut and to how many, for `count` tokens that enter and a mean of `budget` over all layers."""
 
-    def keep(self, inner: Inner, count: int) -> Kept:
+    def keep(self, inner: LayerState, count: int) -> ReducedTokens:
         """The `count` tokens that go on, hidden states in the place of tokens."""
 
 
-def checked_inner(inner: Inner) -> Inner:
+def checked_inner(inner: LayerState) -> LayerState:
     """The same with fitting shapes, zeros on padding, attention in float64."""
-    (B, N), T = inner.mask.shape, inner.asked.shape[1]
-    for name, shape in {"hidden": [B, N, inner.hidden.shape[-1]], "attention": [B, T, N], "asked": [B, T]}.items():
+    (B, N), T = inner.mask.shape, inner.text_mask.shape[1]
+    shapes = {"hidden_states": [B, N, inner.hidden_states.shape[-1]], "attention": [B, T, N], "text_mask": [B, T]}
+    for name, shape in shapes.items():
         if list(getattr(inner, name).shape) != shape:
             raise InputError(f"{name} must be {shape}, got {list(getattr(inner, name).shape)}")
     if not B or not N or not T:
         raise InputError(f"there must be at least one image, visual token and text token, got attention {[B, T, N]}")
-    there, asked = inner.mask.bool(), inner.asked.bool()
+    mask, text_mask = inner.mask.bool(), inner.text_mask.bool()
     return replace(
         inner,
-        hidden=torch.where(there[..., None], inner.hidden, 0),
-        attention=torch.where(there[:, None] & asked[..., None], inner.attention.double(), 0),
-        asked=asked,
-        mask=there,
+        hidden_states=torch.where(mask[..., None], inner.hidden_states, 0),
+        attention=torch.where(mask[:, None] & text_mask[..., None], inner.attention.double(), 0),
+        text_mask=text_mask,
+        mask=mask,
     )
 
 
-def last_token(inner: Inner, count: int) -> Kept:
+def last_token(inner: LayerState, count: int) -> ReducedTokens:
     """The `count` tokens that the last text token attends to most."""
     count, inner = whole_number("count", count), checked_inner(inner)
 
-    def rule() -> Kept:
-        return pick(inner.hidden, top(inner.from_last, count, inner.mask), count)
+    def rule() -> ReducedTokens:
+        return pick(inner.hidden_states, top(inner.from_last, count, inner.mask), count)
 
-    return only_where_needed(inner.hidden, inner.mask, count, rule)
+    return only_where_needed(inner.hidden_states, inner.mask, count, rule)
 
 
 # ---- plans --------------------------------------------------------------------------------------------------------

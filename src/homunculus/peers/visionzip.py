@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 
 from homunculus.allocators.frame import as_indices
-from homunculus.peers.base import Kept, Visual, evenly, exact, merge, nearest, pick, top
+from homunculus.peers.base import ReducedTokens, VisualTokens, evenly, exact, merge, nearest, pick, top
 
 DOMINANT, CONTEXTUAL = 54, 10  # the paper's split of 64 tokens
 
 
 @exact
-def visionzip(visual: Visual, budget: int) -> Kept:
+def visionzip(visual: VisualTokens, budget: int) -> ReducedTokens:
     """54 of 64 tokens by attention; the others merge onto evenly taken targets whose keys are most like theirs."""
     dominant = round(budget * DOMINANT / (DOMINANT + CONTEXTUAL))
     chosen = top(visual.attention, dominant, visual.mask)

@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from homunculus.adapters.base import Encoded, Picture, Shown, View, Wish, as_picture
-from homunculus.adapters.layout import Unit
-from homunculus.adapters.tiled import Piece, Tiled
+from homunculus.adapters.base import EncodedPrompt, ImageFeatures, ImageInput, Request, View, as_pil
+from homunculus.adapters.layout import ImageSpan
+from homunculus.adapters.tiled import Tiled, TokenGrid
 from homunculus.adapters.vlm import VLM, Inputs, Messages, Reply
 from homunculus.errors import InputError, whole_number
 from homunculus.eye import Eye
 from homunculus.peers import BEFORE, INSIDE, list_peers
-from homunculus.peers.base import Rule, Visual
+from homunculus.peers.base import Rule, VisualTokens
 from homunculus.peers.layers import PrunedDecoder, TextState
 from homunculus.peers.stages import InnerMethod, Stage, mean_tokens
-from homunculus.peers.towers import Noted, of_tokens, watching
+from homunculus.peers.towers import TokenAttention, capture_tower, token_attention
 from homunculus.relevance import Scene
 from homunculus.runtime.decoder import embed_images, joined_features
 from homunculus.runtime.decoding import decode
@@ -43,7 +43,7 @@ def prepare(vlm: VLM, images: Sequence[Any], questions: Sequence[str | Messages]
     _known(peer)
     if peer not in BEFORE:
         raise InputError(f"{peer} works inside the language model, on all tokens of an image: use ask")
-    return vlm.given(_reduced(vlm, images, questions, BEFORE[peer], whole_number("budget", budget)))
+    return vlm.to_inputs(_reduced(vlm, images, questions, BEFORE[peer], whole_number("budget", budget)))
 
 
 @torch.no_grad()
@@ -55,13 +55,13 @@ def ask(vlm: VLM, image: Any, question: str, peer: str, budget: int, max_new_tok
     _known(peer)
     budget = whole_number("budget", budget)
     if peer not in INSIDE:
-        shown = _reduced(vlm, [image], [question], BEFORE[peer], budget)
-        return vlm.answer(vlm.given(shown), question, max_new_tokens, do_sample=False), float(_count(shown))
+        prompt = _reduced(vlm, [image], [question], BEFORE[peer], budget)
+        return vlm.answer(vlm.to_inputs(prompt), question, max_new_tokens, do_sample=False), float(_count(prompt))
     decoder = _text_decoder(vlm)
     depth = len(decoder.language.layers)
-    shown = _reduced(vlm, [image], [question], BEFORE.get(peer), entering(peer, depth, budget))
-    method, count = INSIDE[peer], _count(shown)
-    plan, inputs = method.plan(depth, count, budget), vlm.given(shown)
+    prompt = _reduced(vlm, [image], [question], BEFORE.get(peer), entering(peer, depth, budget))
+    method, count = INSIDE[peer], _count(prompt)
+    plan, inputs = method.plan(depth, count, budget), vlm.to_inputs(prompt)
     if not plan:
         return vlm.answer(inputs, question, max_new_tokens, do_sample=False), float(count)
     ids, probs, left = _generate(decoder, inputs, method, plan, max_new_tokens)
@@ -86,91 +86,94 @@ def entering(peer: str, depth: int, budget: int) -> int:
 
 def _reduced(
     vlm: VLM, images: Sequence[Any], questions: Sequence[str | Messages], rule: Rule | None, budget: int
-) -> Shown:
+) -> EncodedPrompt:
     """Images as the model has them, then what a rule leaves of each; without a rule, all."""
     family = vlm.family
-    texts, asked, pictures = vlm.asked(images, questions)
+    texts, asked, opened = vlm.parse(images, questions)
     eye = Eye(family.rules[0] if family.rules else "grid", "information", ALL, cell=family.cell, scout=False)
-    wish = Wish(texts, asked, pictures, eye, "after", False)
+    request = Request(texts, asked, opened, eye, "after")
     if rule is None:
-        return family.show(wish)
-    with watching(family) as watch:
-        shown = family.show(wish)
-    noted = of_tokens(family, watch, shown)
+        return family.encode_request(request)
+    with capture_tower(family) as capture:
+        prompt = family.encode_request(request)
+    tower = token_attention(family, capture, prompt)
     features, kept = [], []
-    for i, ((picture, question), known) in enumerate(zip(wish.each, noted, strict=True)):
-        visual = _visual(vlm, shown, i, picture, question, known)
-        if budget <= int((~known.ends).sum()):  # ends of rows go first, as in the adapters
-            visual = replace(visual, mask=~known.ends[None])
+    for i, ((image, question), attention) in enumerate(zip(request.pairs, tower, strict=True)):
+        visual = _visual_tokens(vlm, prompt, i, image, question, attention)
+        if budget <= int((~attention.newline).sum()):  # newlines go first, as in the adapters
+            visual = replace(visual, mask=~attention.newline[None])
         tokens, index = rule(visual, budget)
         features.append(tokens[0])
         kept.append(index[0])
-    deeper = [[x[index] for x, index in zip(layer, kept, strict=True)] for layer in shown.seen.deeper]
-    views = [_fewer(view, index) for view, index in zip(shown.views, kept, strict=True)] if shown.views else []
-    return Shown(shown.rows, _units(shown, kept), Encoded(features, deeper, shown.seen.output), views)
+    deepstack = [[x[index] for x, index in zip(layer, kept, strict=True)] for layer in prompt.encoded.deepstack]
+    views = [_fewer(view, index) for view, index in zip(prompt.views, kept, strict=True)] if prompt.views else []
+    encoded = ImageFeatures(features, deepstack, prompt.encoded.output)
+    return EncodedPrompt(prompt.input_ids, _spans(prompt, kept), encoded, views)
 
 
-def _visual(vlm: VLM, shown: Shown, i: int, picture: Picture, question: str, noted: Noted) -> Visual:
+def _visual_tokens(
+    vlm: VLM, prompt: EncodedPrompt, i: int, image: ImageInput, question: str, attention: TokenAttention
+) -> VisualTokens:
     """What a method may know of one image."""
-    tokens = shown.seen.features[i]
+    tokens = prompt.encoded.features[i]
     if isinstance(vlm.family, Tiled):
-        places, grid = common_grid(vlm.family.pieces(as_picture(picture), len(tokens)))
+        positions, grid = common_grid(vlm.family.grids(as_pil(image), len(tokens)))
     else:
-        grid = shown.views[i].grid
+        grid = prompt.views[i].grid
         number = torch.arange(len(tokens))
-        places = torch.stack((number // grid[1], number % grid[1]), 1).double()
+        positions = torch.stack((number // grid[1], number % grid[1]), 1).double()
     words = vlm.family.tokenizer(question, add_special_tokens=False)["input_ids"]
-    said = vlm.model.get_input_embeddings()(torch.tensor(words, dtype=torch.long, device=tokens.device))
-    return Visual(
+    embedded = vlm.model.get_input_embeddings()(torch.tensor(words, dtype=torch.long, device=tokens.device))
+    return VisualTokens(
         tokens=tokens[None],
-        keys=noted.keys[None],
-        attention=noted.attention[None],
-        early=noted.early[None],
-        question=said[None],
-        asked=torch.ones(1, len(words), dtype=torch.bool, device=tokens.device),
+        keys=attention.keys[None],
+        attention=attention.late[None],
+        early=attention.early[None],
+        question=embedded[None],
+        question_mask=torch.ones(1, len(words), dtype=torch.bool, device=tokens.device),
         mask=torch.ones(1, len(tokens), dtype=torch.bool, device=tokens.device),
-        places=places[None].to(tokens.device),
+        positions=positions[None].to(tokens.device),
         grid=torch.tensor([grid], device=tokens.device),
     )
 
 
-def common_grid(pieces: Sequence[Piece]) -> tuple[Tensor, tuple[int, int]]:
-    """Row and column of the middle of each token [n, 2] in the grid of the finest piece, and the size of that.
+def common_grid(grids: Sequence[TokenGrid]) -> tuple[Tensor, tuple[int, int]]:
+    """Row and column of the middle of each token [n, 2] in the grid of the finest tile, and the size of that.
 
-    What only ends a row stands where the token before it does.
+    A newline stands where the token before it does.
     """
-    finest = [piece for piece in pieces if piece.columns]
-    rows = max(round(piece.rows / (piece.box[3] - piece.box[1])) for piece in finest)
-    columns = max(round(piece.columns / (piece.box[2] - piece.box[0])) for piece in finest)
-    boxes = torch.cat([piece.boxes() for piece in pieces])
+    finest = [grid for grid in grids if grid.columns]
+    rows = max(round(grid.rows / (grid.box[3] - grid.box[1])) for grid in finest)
+    columns = max(round(grid.columns / (grid.box[2] - grid.box[0])) for grid in finest)
+    boxes = torch.cat([grid.boxes() for grid in grids])
     last = torch.where(boxes.isnan().any(1), 0, torch.arange(len(boxes))).cummax(0).values
     x0, y0, x1, y1 = boxes[last].unbind(1)
-    places = torch.stack(((y0 + y1) / 2 * rows - 0.5, (x0 + x1) / 2 * columns - 0.5), 1)
-    return places.round(decimals=6), (rows, columns)  # whole numbers where they are
+    positions = torch.stack(((y0 + y1) / 2 * rows - 0.5, (x0 + x1) / 2 * columns - 0.5), 1)
+    return positions.round(decimals=6), (rows, columns)  # whole numbers where they are
 
 
-def _units(shown: Shown, kept: Sequence[Tensor]) -> list[Unit]:
+def _spans(prompt: EncodedPrompt, kept: Sequence[Tensor]) -> list[ImageSpan]:
     """What stands in the place of each image or tile, with the kept tokens alone."""
-    units, queue = [], iter(shown.units)
-    for features, index in zip(shown.seen.features, kept, strict=True):
+    spans, queue = [], iter(prompt.spans)
+    for features, index in zip(prompt.encoded.features, kept, strict=True):
         begin, here = 0, index.cpu()
         while begin < len(features):
-            unit = next(queue)
-            end = begin + unit.places.shape[-1]
+            span = next(queue)
+            end = begin + span.position_ids.shape[-1]
             own = here[(here >= begin) & (here < end)] - begin
-            units.append(Unit(unit.written, unit.whole, unit.places[..., own]))
+            spans.append(ImageSpan(span.placeholders, span.position_count, span.position_ids[..., own]))
             begin = end
-    return units
+    return spans
 
 
 def _fewer(view: View, index: Tensor) -> View:
-    """A look at all of an image, less the cells that are not kept."""
+    """A view of all of an image, less the cells that are not kept."""
     alone = Scene(view.scene.pixels[view.row : view.row + 1], view.scene.tree)
-    return View(alone, view.selection.take(index[None].to(view.selection.boxes.device)), full=True)
+    return View(alone, view.selection.take(index[None].to(view.selection.boxes.device)), uniform=True)
 
 
-def _count(shown: Shown) -> int:
-    return sum(len(features) for features in shown.seen.features)
+def _count(prompt: EncodedPrompt) -> int:
+    return sum(len(features) for features in prompt.encoded.features)
 
 
 # ---- inside it ----------------------------------------------------------------------------------------------------

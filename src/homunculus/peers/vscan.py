@@ -6,15 +6,15 @@ import torch
 
 from homunculus.allocators.frame import as_indices
 from homunculus.allocators.seats import rank_in_group
-from homunculus.peers.base import Kept, Visual, exact, merge, nearest, stretched, tile_of, top
-from homunculus.peers.stages import Inner, Stage, halfway, last_token, shrink
+from homunculus.peers.base import ReducedTokens, VisualTokens, exact, merge, nearest, stretched, tile_of, top
+from homunculus.peers.stages import LayerState, Stage, halfway, last_token, shrink
 
 WINDOW = 6  # tokens along a window's side, as in the paper for 24 x 24
 LEFT = 1 / 3  # of the tokens that enter the language model go on behind the middle
 
 
 @exact
-def vscan(visual: Visual, budget: int) -> Kept:
+def vscan(visual: VisualTokens, budget: int) -> ReducedTokens:
     """Half local by early attention, the same number from each window, half global by late attention; the rest merges.
 
     Merging goes to the kept token whose features are most alike.
@@ -22,8 +22,8 @@ def vscan(visual: Visual, budget: int) -> Kept:
     windows = -(-visual.grid // WINDOW)
     window = torch.where(visual.mask, tile_of(visual, windows), int(windows.prod(1).max()))
     place = rank_in_group(window, visual.early, int(window.max()) + 1)
-    turn = stretched(visual.early, visual.mask) / 2 - place  # the first of all windows, then the second of all, ...
-    local = top(turn, budget // 2, visual.mask)
+    order = stretched(visual.early, visual.mask) / 2 - place  # the first of all windows, then the second of all, ...
+    local = top(order, budget // 2, visual.mask)
     chosen = local | top(visual.attention, budget - budget // 2, visual.mask & ~local)
     here = torch.arange(chosen.shape[1], device=chosen.device)
     owner = nearest(visual.tokens, as_indices(chosen, budget))
@@ -43,6 +43,6 @@ class VScan:
         """One stage at half depth."""
         return shrink(layers, count, budget, [halfway(layers)])
 
-    def keep(self, inner: Inner, count: int) -> Kept:
+    def keep(self, inner: LayerState, count: int) -> ReducedTokens:
         """The `count` tokens with most attention of the last token."""
         return last_token(inner, count)

@@ -1,4 +1,7 @@
-"""LoRA for the language model: trained beside its linear layers, merged into them for inference."""
+"""LoRA for the language model: trained beside its linear layers, merged into them for inference.
+
+Not peft: the matrices are a module of their own that knows no language model, saved and quantised like every other.
+"""
 
 from __future__ import annotations
 

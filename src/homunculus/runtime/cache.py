@@ -41,7 +41,7 @@ class LRUCache(MutableMapping[K, V]):
         return key in self._values
 
     def __iter__(self) -> Iterator[K]:
-        return iter(self._values)
+        return iter(tuple(self._values))  # reading changes the order
 
     def __len__(self) -> int:
         return len(self._values)
