@@ -49,7 +49,7 @@ def captured(vlm, images=PICTURES, questions=QUESTIONS):
     texts, asked, pictures = vlm.parse(images, questions)
     eye = hm.Eye("grid", "information", 10_000, cell=vlm.family.cell, scout=False)
     with capture_tower(vlm.family) as capture:
-        prompt = vlm.family.encode_request(hm.adapters.base.Request(texts, asked, pictures, eye, "after"))
+        prompt = vlm.family.encode_request(hm.adapters.base.VLMRequest(texts, asked, pictures, eye, "after"))
     return capture, prompt
 
 

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homunculus.adapters.base import Gridded, ImageFeatures, Request, View, as_pil
+from homunculus.adapters.base import Gridded, ImageFeatures, View, VLMRequest, as_pil
 from homunculus.adapters.layout import ImageSpan, TokenRow, build_row, stack_rows
 from homunculus.adapters.prefill import Prefill
 from homunculus.allocators import allocate
@@ -33,7 +33,7 @@ MIDDLE = (1 / 3, 2 / 3)  # the layers whose attention counts, as shares of all
 
 
 def prepare_by_attention(
-    family: Gridded, prefill: Prefill, request: Request
+    family: Gridded, prefill: Prefill, request: VLMRequest
 ) -> tuple[dict[str, Any], list[View]] | None:
     """Inputs with the cache of a coarse pass, and views, whose fine tokens lie where the model attends to in it.
 
@@ -66,10 +66,8 @@ def prepare_by_attention(
     chosen = _fine_cells(scenes, questions, eye, even, first.attention)
     fine = family.views_of(scenes, [(cells, None) for cells in chosen])
     more = family.spans(fine, family.start_position_ids(fine, request.integer_positions))
-    both = [
-        ImageSpan(1, a.position_count, torch.cat((a.position_ids, b.position_ids), -1))
-        for a, b in zip(spans, more, strict=True)
-    ]
+    position_ids = [torch.cat((a.position_ids, b.position_ids), -1) for a, b in zip(spans, more, strict=True)]
+    both = [ImageSpan(1, span.position_count, ids) for span, ids in zip(spans, position_ids, strict=True)]
     begin, rest = _split_rows(texts, family.image_token, both, spans)
     encoded = family.encode_views(fine, images, request.where, every)
     ready = _join_inputs(family, [stack_rows(begin, pad), stack_rows(rest, pad)], encoded)

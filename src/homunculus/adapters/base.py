@@ -94,7 +94,7 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class VLMRequest:
     """Texts with placeholders, the question and the images of each; how to choose, and before or after the tower."""
 
     texts: list[str]
@@ -161,7 +161,7 @@ class Family(ABC):
         return "mm_encoder_outputs" in inspect.signature(self.model.forward).parameters
 
     @abstractmethod
-    def encode_request(self, request: Request) -> EncodedPrompt:
+    def encode_request(self, request: VLMRequest) -> EncodedPrompt:
         """Choose and encode the visual tokens of a request's images."""
 
     @abstractmethod
@@ -207,7 +207,7 @@ class Gridded(Family):
     def position_count(self, view: View) -> int:
         """How many positions the whole image takes."""
 
-    def encode_request(self, request: Request) -> EncodedPrompt:
+    def encode_request(self, request: VLMRequest) -> EncodedPrompt:
         """One placeholder an image is written; what it stands for is made from the chosen cells."""
         images, questions = zip(*request.pairs, strict=True)
         views = self.choose_cells(images, questions, request.eye)

@@ -19,7 +19,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from homunculus.adapters.base import EncodedPrompt, Family, ImageFeatures, Request, as_pil
+from homunculus.adapters.base import EncodedPrompt, Family, ImageFeatures, VLMRequest, as_pil
 from homunculus.adapters.crops import pixels_of
 from homunculus.adapters.layout import ImageSpan
 from homunculus.errors import InputError
@@ -77,7 +77,7 @@ class Tiled(Family):
         """Tokens of each image: as many as stand together in the text."""
         return [sum(1 for _ in run) for ids in input_ids for token, run in groupby(ids) if token == self.image_token]
 
-    def encode_request(self, request: Request) -> EncodedPrompt:
+    def encode_request(self, request: VLMRequest) -> EncodedPrompt:
         """All is made as the processor makes it; then the best tokens of each image are kept."""
         images = [[as_pil(image) for image in group] for group in request.images]
         own = self.processor(text=request.texts, images=images, return_tensors="pt", padding=True)

@@ -17,7 +17,16 @@ from torch import Tensor
 
 from homunculus import image as images
 from homunculus.adapters.attention import prepare_by_attention
-from homunculus.adapters.base import EncodedPrompt, Family, Gridded, ImageInput, Request, View, as_pil, processor_errors
+from homunculus.adapters.base import (
+    EncodedPrompt,
+    Family,
+    Gridded,
+    ImageInput,
+    View,
+    VLMRequest,
+    as_pil,
+    processor_errors,
+)
 from homunculus.adapters.crops import crops
 from homunculus.adapters.layout import build_inputs
 from homunculus.adapters.prefill import Prefill
@@ -114,7 +123,7 @@ class VLM:
         eye = Eye(allocator, known, budget, cell=self.family.cell, scout=scout, **options)
         if where == "crops":
             return self._cropped(questions, opened, eye)
-        request = Request(texts, asked, opened, eye, where, integer_positions)
+        request = VLMRequest(texts, asked, opened, eye, where, integer_positions)
         if relevance == "attention" and isinstance(self.family, Gridded):
             found = prepare_by_attention(self.family, self.prefill, request)
             if found is not None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from homunculus.adapters.base import EncodedPrompt, ImageFeatures, ImageInput, Request, View, as_pil
+from homunculus.adapters.base import EncodedPrompt, ImageFeatures, ImageInput, View, VLMRequest, as_pil
 from homunculus.adapters.layout import ImageSpan
 from homunculus.adapters.tiled import Tiled, TokenGrid
 from homunculus.adapters.vlm import VLM, Inputs, Messages, Reply
@@ -91,7 +91,7 @@ def _reduced(
     family = vlm.family
     texts, asked, opened = vlm.parse(images, questions)
     eye = Eye(family.rules[0] if family.rules else "grid", "information", ALL, cell=family.cell, scout=False)
-    request = Request(texts, asked, opened, eye, "after")
+    request = VLMRequest(texts, asked, opened, eye, "after")
     if rule is None:
         return family.encode_request(request)
     with capture_tower(family) as capture:

@@ -1,1 +1,1 @@
-"""Mechanisms that several folders use, each once: CUDA graphs, atomic files."""
+"""Mechanisms that several folders use, each once: attention capture, decoding, CUDA graphs, a cache, atomic files."""

@@ -16,8 +16,8 @@ Observer = Callable[[Tensor, Tensor, "Tensor | None", float], None]  # query, ke
 
 
 @contextmanager
-def capture_attention(observers: Mapping[nn.Module, Observer]) -> Iterator[None]:
-    """While this lasts, each module's observer receives its query, key, mask and scaling whenever it runs.
+def capture_attention(observers: Mapping[Any, Observer]) -> Iterator[None]:
+    """While this lasts, observers of attention modules receive query, key, mask and scaling whenever these run.
 
     The model computes what it always computes with `sdpa`; afterwards modules and configs are as they were.
 
@@ -29,17 +29,15 @@ def capture_attention(observers: Mapping[nn.Module, Observer]) -> Iterator[None]
 
     AttentionInterface.register(NAME, _attend)
     AttentionMaskInterface.register(NAME, sdpa_mask)
-    configs = {id(config): config for config in (_config(module) for module in observers)}
-    usual = {key: config._attn_implementation for key, config in configs.items()}
+    usual = [(module.config, module.config._attn_implementation) for module in observers]
     try:
         for module, observer in observers.items():
             setattr(module, OBSERVER, observer)
-        for config in configs.values():
-            config._attn_implementation = NAME
+            module.config._attn_implementation = NAME
         yield
     finally:
-        for key, config in configs.items():
-            config._attn_implementation = usual[key]
+        for config, implementation in usual:
+            config._attn_implementation = implementation
         for module in observers:
             module.__dict__.pop(OBSERVER, None)
 
@@ -61,10 +59,6 @@ def attention_probs(query: Tensor, key: Tensor, mask: Tensor | None, scaling: fl
     if mask is not None:
         logits = logits.masked_fill(~mask, -torch.inf)
     return logits.softmax(-1).mean(1)
-
-
-def _config(module: nn.Module) -> Any:
-    return module.config
 
 
 def _attend(module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **how: Any) -> Any:
