@@ -5,7 +5,6 @@ A GPU that has met the size before goes all of this way in one captured graph, w
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import NamedTuple, cast
@@ -22,6 +21,7 @@ from homunculus.reader.letters import encode
 from homunculus.reader.scout import QUESTION, SOFTER, Scout, over_tree, small_copy
 from homunculus.relevance import Scene
 from homunculus.relevance.spatial import regions
+from homunculus.runtime.cache import LRUCache
 from homunculus.runtime.graphs import Replay
 
 MAX_KEPT = 8  # sizes and rules that are remembered; the one longest unused goes first
@@ -48,7 +48,7 @@ class SelectionGraphs:
 
     def __init__(self, patches: PatchFunction = tokens.patches) -> None:
         self.patches = patches
-        self.graphs: OrderedDict[Hashable, Replay[SelectionTensors]] = OrderedDict()
+        self.graphs = LRUCache[Hashable, Replay[SelectionTensors]](MAX_KEPT)
 
     def supports(self, eye: Eye, questions: Sequence[str]) -> bool:
         """Whether shapes alone decide what the choice does."""
@@ -69,9 +69,6 @@ class SelectionGraphs:
         if key not in self.graphs:
             # a graph reads the tree: it must live as long
             self.graphs[key] = Replay(partial(_select, tree, eye, scout, self.patches))
-            if len(self.graphs) > MAX_KEPT:
-                self.graphs.popitem(last=False)
-        self.graphs.move_to_end(key)
         codes = encode(questions, QUESTION).to(scene.pixels.device, non_blocking=True)
         found = self.graphs[key](scene.pixels, codes)
         return found.selection(tree), found.patches
