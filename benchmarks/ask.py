@@ -21,7 +21,7 @@ from pathlib import Path
 from rich.progress import track
 
 from homunculus import InputError, load_reader
-from homunculus.bench import PARTS
+from homunculus.cli.bench import PARTS
 from homunculus.eval.data import items
 from homunculus.eval.machine import machine
 from homunculus.runtime.files import replacing

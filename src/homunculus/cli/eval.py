@@ -1,19 +1,64 @@
-"""The command line of the harness: `homunculus eval` and `homunculus report`."""
+"""`homunculus eval` and `homunculus report`: sets of questions by many methods, and the report on their answers."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from homunculus.errors import whole_number
+from homunculus.cli.console import err, out
+from homunculus.cli.options import Device, Language, Weights, parse_budgets, parse_list
 
-out = Console(highlight=False, soft_wrap=True, emoji=False)
-err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+if TYPE_CHECKING:
+    from homunculus.eval.data import Item
+    from homunculus.eval.ways import Way
+
+
+@dataclass(frozen=True)
+class QuestionOptions:
+    """Which questions are asked."""
+
+    data: list[str]
+    split: str
+    sets: str
+
+    def items(self, limit: int | None) -> list[Item]:
+        """The questions, at most `limit` of each set."""
+        from homunculus.eval.data import collect
+
+        return collect(self.data, self.split, limit, parse_list(self.sets))
+
+    def places(self) -> list[str]:
+        """Where they come from: absolute folders, and names of sets of the hub."""
+        return [str(Path(source).resolve()) if Path(source).exists() else source for source in self.data]
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """Which methods answer them, and at which budgets."""
+
+    allocators: str
+    relevance: str
+    budgets: str
+    settings: str
+
+    def combinations(self) -> list[Way]:
+        """Every combination, then those that are named one by one; each once."""
+        from homunculus.eval.ways import ways_of
+
+        named, budgets = _parse_settings(self.settings), parse_budgets(self.budgets)
+        methods = parse_list(self.allocators) or ([] if named else ["foveated", "grid", "uniform"])
+        return list(dict.fromkeys([*ways_of(methods, parse_list(self.relevance), budgets), *named]))
+
+
+def _parse_settings(text: str) -> list[Way]:
+    from homunculus.eval.ways import Way
+
+    return list(dict.fromkeys(map(Way.of, parse_list(text))))
 
 
 def evaluate(
@@ -28,21 +73,23 @@ def evaluate(
         str, typer.Option("--relevance", "-r", help="What allocators go by; one or several.")
     ] = "query",
     budgets: Annotated[str, typer.Option(help="Numbers of tokens.")] = "273",
-    ways: Annotated[str, typer.Option(help="METHOD/RELEVANCE/BUDGET each, beside or instead of the above.")] = "",
-    regions: Annotated[str, typer.Option(help="Ways that are asked about other places of the page too.")] = "",
+    settings: Annotated[str, typer.Option(help="METHOD/RELEVANCE/BUDGET each, beside or instead of the above.")] = "",
+    regions: Annotated[str, typer.Option(help="Settings that are asked about other places of the page too.")] = "",
     sets: Annotated[str, typer.Option(help="Only sets of these names.")] = "",
     split: Annotated[str, typer.Option(help="Which part of the sets.")] = "val",
-    limit: Annotated[int | None, typer.Option(min=1, help="Questions a set at most.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Questions of each set at most.")] = None,
     model: Annotated[str, typer.Option(help="Folder or hub id of a VLM; else the reader.")] = "",
     where: Annotated[str, typer.Option(help="With --model: before, after or crops.")] = "",
-    weights: Annotated[str, typer.Option(help="Folder of the reader's weights; else the shipped ones.")] = "",
-    language: Annotated[str, typer.Option(help="Folder or hub id of the reader's language model.")] = "",
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    weights: Weights = "",
+    language: Language = "",
+    device: Device = "cpu",
     exact: Annotated[bool, typer.Option("--exact", help="float32, also where bfloat16 is usual.")] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Questions answered together.")] = 16,
     workers: Annotated[int, typer.Option(min=1, help="Processes, each with its own model.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="On a Ray cluster, with --workers workers.")] = False,
-    time: Annotated[int, typer.Option(min=0, help="Questions a set by which ways are timed, one after the other.")] = 0,
+    time: Annotated[
+        int, typer.Option(min=0, help="Questions of each set that settings are timed with, one by one.")
+    ] = 0,
     gaze: Annotated[str, typer.Option(help="Folder of gaze sets, to compare with where people look.")] = "",
 ) -> None:
     """Answer sets of questions by many methods and budgets, and write a report with a verdict.
@@ -54,31 +101,19 @@ def evaluate(
     is written from that file alone: homunculus report FOLDER writes it again.
     """
     from homunculus.eval import costs, gazing
-    from homunculus.eval.data import collect
     from homunculus.eval.machine import machine
     from homunculus.eval.report import write
     from homunculus.eval.runner import ModelSpec, plan, run
-    from homunculus.eval.ways import Way, ways_of
 
-    def listed(text: str) -> list[str]:
-        return [part.strip() for part in text.split(",") if part.strip()]
-
-    named = [Way.of(text) for text in listed(ways)]
-    numbers = [whole_number("a budget", int(text) if text.isdecimal() else text) for text in listed(budgets)]
-    methods = listed(allocators) or ([] if named else ["foveated", "grid", "uniform"])
-    every = list(dict.fromkeys([*ways_of(methods, listed(relevance), numbers), *named]))
-    items = collect(data, split, limit, listed(sets))
+    asked = QuestionOptions(data, split, sets)
+    methods = MethodOptions(allocators, relevance, budgets, settings).combinations()
     spec = ModelSpec(model, where, weights, language, device, exact)
-    about: dict[str, Any] = {
-        "data": [str(Path(source).resolve()) if Path(source).exists() else source for source in data]
-    }
-    about |= {"split": split, "machine": machine(device)}
-    batches = plan(items, every, list(dict.fromkeys(map(Way.of, listed(regions)))), batch_size)
     load = cache(spec.load)  # the sweep and the times ask the same model
+    batches = plan(asked.items(limit), methods, _parse_settings(regions), batch_size)
+    about: dict[str, Any] = {"data": asked.places(), "split": split, "machine": machine(device)}
     run(batches, spec, out_, workers, ray, err, about, load)
     if time:
-        some = collect(data, split, time, listed(sets))
-        costs.measure(load(), some, every, out_ / costs.COSTS, about["machine"])
+        costs.measure(load(), asked.items(time), methods, out_ / costs.COSTS, about["machine"])
     if gaze:
         gazing.measure(Path(gaze), out_)
     out.print(f"wrote {escape(str(write(out_)))}")

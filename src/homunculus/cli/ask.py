@@ -1,0 +1,185 @@
+"""`homunculus ask` and `homunculus read`: answers about an image, and the text lines that a budget shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from homunculus.cli.console import OutputFiles, loading
+from homunculus.cli.options import (
+    Budget,
+    Device,
+    Dpi,
+    Fixation,
+    GenerationOptions,
+    Image,
+    ImageOptions,
+    Language,
+    LookOptions,
+    MaxPixels,
+    PageNumber,
+    Reading,
+    Relevance,
+    Weights,
+    check_question,
+    parse_fixation,
+    refuse,
+)
+from homunculus.image import MAX_PIXELS, load
+
+if TYPE_CHECKING:
+    from homunculus.adapters.vlm import Reply
+    from homunculus.reader.model import Answer
+
+
+@dataclass(frozen=True)
+class AskRequest:
+    """Questions about an image, and how to answer them."""
+
+    image: str
+    questions: list[str]
+    image_options: ImageOptions
+    look_options: LookOptions
+    generation_options: GenerationOptions
+
+    def ask_reader(self, fixation: str | None, weights: str, language: str, device: str, reading: str) -> list[Answer]:
+        """The reader's answers."""
+        from homunculus.reader import load_reader
+
+        place = parse_fixation(fixation)
+        with loading("the reader"):
+            reader = load_reader(weights, language, device, reading=reading)
+        return reader.ask(self.image, self.questions, fixation=place, **asdict(self.image_options), **self._how())
+
+    def ask_vlm(self, model: str, where: str, device: str) -> list[Reply]:
+        """The answers of another model, which sees what was chosen."""
+        from homunculus import adapters
+        from homunculus.adapters.base import as_picture
+
+        with loading(model):
+            vlm = adapters.load(model, device)
+        picture = as_picture(load(self.image, **asdict(self.image_options)))
+        return vlm.ask(picture, self.questions, where=where, **self._how())
+
+    def _how(self) -> dict[str, Any]:
+        return asdict(self.look_options) | asdict(self.generation_options)
+
+
+def ask(
+    image: Image,
+    questions: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="What to answer; one or several.")],
+    allocator: Annotated[
+        str,
+        typer.Option("--allocator", "-a", help="Rule; unless told, foveated, or grid for a model that shows tiles."),
+    ] = "",
+    relevance: Relevance = "query",
+    budget: Budget = 273,
+    fixation: Fixation = None,
+    model: Annotated[
+        str, typer.Option(help="Folder or hub id of a VLM to ask, such as Qwen/Qwen3-VL-2B-Instruct; else the reader.")
+    ] = "",
+    where: Annotated[
+        str, typer.Option(help="With --model: before its tower, after it, or crops; unless told, the first it can.")
+    ] = "",
+    language: Language = "",
+    weights: Weights = "",
+    device: Device = "cpu",
+    reading: Reading = "",
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Tokens of an answer at most.")] = 64,
+    temperature: Annotated[float, typer.Option(min=0, help="Above 0, sample the answer.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
+    dpi: Dpi = 144,
+    page: PageNumber = 0,
+    max_pixels: MaxPixels = MAX_PIXELS,
+    png: Annotated[Path | None, typer.Option(help="Write the picture of what was looked at, answer on top.")] = None,
+    json_: Annotated[
+        Path | None, typer.Option("--json", help="Write answer and tokens as JSON; - for standard output.")
+    ] = None,
+) -> None:
+    """Answer questions about an image or a page of a PDF, and tell how sure the answer is.
+
+    [dim]homunculus ask page.png "What is the total?" --png look.png[/dim]
+    [dim]homunculus ask page.png "What is the total?" --model Qwen/Qwen3-VL-2B-Instruct --device cuda[/dim]
+
+    The page is taken in once; each question looks at it anew. With several questions each gets its own picture:
+    look.png becomes look-1.png, look-2.png; the JSON has a line for each.
+    """
+    for question in questions:
+        check_question(question)
+    if model:
+        readers = {"--fixation": fixation, "--weights": weights, "--language": language, "--reading": reading}
+        refuse("with --model", readers)
+        refuse("with --where crops", {"--allocator": allocator if where == "crops" else None})
+    else:
+        refuse("without --model", {"--where": where})
+        allocator = allocator or "foveated"
+    request = AskRequest(
+        image,
+        questions,
+        ImageOptions(page, dpi, max_pixels),
+        LookOptions(allocator, relevance, budget),
+        GenerationOptions(max_new_tokens, temperature, seed),
+    )
+    answers: Sequence[Answer | Reply]
+    if model:
+        answers = request.ask_vlm(model, where, device)
+    else:
+        answers = request.ask_reader(fixation, weights, language, device, reading or "own")
+    _report(questions, answers, OutputFiles(png, json_))
+
+
+def read(
+    image: Image,
+    question: Annotated[str, typer.Argument(help="Lines that matter to it come first; all of them without one.")] = "",
+    budget: Budget = 273,
+    allocator: Annotated[
+        str, typer.Option("--allocator", "-a", help="Rule; dag without a question, foveated with one.")
+    ] = "",
+    reading: Reading = "own",
+    weights: Weights = "",
+    device: Device = "cpu",
+    dpi: Dpi = 144,
+    page: PageNumber = 0,
+    max_pixels: MaxPixels = MAX_PIXELS,
+    png: Annotated[Path | None, typer.Option(help="Write the picture of the cells and the lines read in them.")] = None,
+    json_: Annotated[
+        Path | None, typer.Option("--json", help="Write lines and tokens as JSON; - for standard output.")
+    ] = None,
+) -> None:
+    """Read the text lines of an image that a budget of tokens shows legibly.
+
+    [dim]homunculus read page.png --budget 273 --json lines.json[/dim]
+
+    Each line has a box in pixels of the image, a confidence from 0 to 1, and the pyramid level that it was read at.
+    """
+    from homunculus.reader import load_page_reader
+
+    with loading("the reader"):
+        reader = load_page_reader(weights, device, reading=reading)
+    opened = reader.open(image, page=page, dpi=dpi, max_pixels=max_pixels)
+    found = opened.read_look(budget, question, **({"allocator": allocator} if allocator else {}))
+    files = OutputFiles(png, json_)
+    files.write_json(found.to_json())
+    for line in found.lines:
+        files.console.print(f"{escape(line.text)}  [dim]{line.confidence:.0%}, level {line.level}[/dim]")
+    files.console.print(f"{len(found.lines)} lines in {found.visual_tokens} tokens", style="dim")
+    if png:
+        found.save(png)
+        files.print_written(png)
+
+
+def _report(questions: list[str], answers: Sequence[Answer | Reply], files: OutputFiles) -> None:
+    """Write the files of the answers, and print each with how sure it is."""
+    files.write_json("".join(answer.to_json() for answer in answers))
+    for i, (question, answer) in enumerate(zip(questions, answers, strict=True)):
+        if len(answers) > 1:
+            files.console.print(escape(question), style="dim")
+        files.console.print(f"[bold]{escape(answer.text)}[/bold]  [dim]{answer.how_sure}[/dim]")
+        if png := files.of_question(i, len(answers)).png:
+            answer.save(png)
+            files.print_written(png)
