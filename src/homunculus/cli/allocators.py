@@ -17,7 +17,7 @@ def allocators(name: Annotated[str | None, typer.Argument(help="One allocator, t
         for each in list_allocators():
             out.print(f"[bold]{each:20}[/bold] {(inspect.getdoc(rule(each)) or '').splitlines()[0]}")
         out.print(
-            "\nhomunculus allocators NAME tells the options of one; give them as --option NAME=VALUE.", style="dim"
+            "\nhomunculus allocators NAME shows the options of one; give them as --option NAME=VALUE.", style="dim"
         )
         return
     options = options_of(name)

@@ -75,7 +75,7 @@ def ask(
     questions: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="What to answer; one or several.")],
     allocator: Annotated[
         str,
-        typer.Option("--allocator", "-a", help="Rule; unless told, foveated, or grid for a model that shows tiles."),
+        typer.Option("--allocator", "-a", help="Rule; else foveated, or grid for a model that takes tiles."),
     ] = "",
     relevance: Relevance = "query",
     budget: Budget = 273,
@@ -84,13 +84,14 @@ def ask(
         str, typer.Option(help="Folder or hub id of a VLM to ask, such as Qwen/Qwen3-VL-2B-Instruct; else the reader.")
     ] = "",
     where: Annotated[
-        str, typer.Option(help="With --model: before its tower, after it, or crops; unless told, the first it can.")
+        str,
+        typer.Option(help="With --model: before or after its vision tower, or crops; else the first that it supports."),
     ] = "",
     language: Language = "",
     weights: Weights = "",
     device: Device = "cpu",
     reading: Reading = "",
-    max_new_tokens: Annotated[int, typer.Option(min=1, help="Tokens of an answer at most.")] = 64,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Tokens that an answer may have.")] = 64,
     temperature: Annotated[float, typer.Option(min=0, help="Above 0, sample the answer.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
     dpi: Dpi = 144,
@@ -101,12 +102,12 @@ def ask(
         Path | None, typer.Option("--json", help="Write answer and tokens as JSON; - for standard output.")
     ] = None,
 ) -> None:
-    """Answer questions about an image or a page of a PDF, and tell how sure the answer is.
+    """Answer questions about an image or a page of a PDF, and say how sure the answer is.
 
     [dim]homunculus ask page.png "What is the total?" --png look.png[/dim]
     [dim]homunculus ask page.png "What is the total?" --model Qwen/Qwen3-VL-2B-Instruct --device cuda[/dim]
 
-    The page is taken in once; each question looks at it anew. With several questions each gets its own picture:
+    The page is opened once; each question looks at it anew. With several questions each gets its own picture:
     look.png becomes look-1.png, look-2.png; the JSON has a line for each.
     """
     for question in questions:
@@ -138,7 +139,7 @@ def read(
     question: Annotated[str, typer.Argument(help="Lines that matter to it come first; all of them without one.")] = "",
     budget: Budget = 273,
     allocator: Annotated[
-        str, typer.Option("--allocator", "-a", help="Rule; dag without a question, foveated with one.")
+        str, typer.Option("--allocator", "-a", help="Rule; else dag without a question, foveated with one.")
     ] = "",
     reading: Reading = "own",
     weights: Weights = "",

@@ -1,4 +1,4 @@
-"""`homunculus bench`: what an answer takes on this machine, part by part, for several rules and budgets."""
+"""`homunculus bench`: how long each part of an answer takes, for several rules and budgets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def bench(
         Path | None, typer.Option("--json", help="Write the figures as JSON; - for standard output.")
     ] = None,
 ) -> None:
-    """Measure what an answer takes on this machine, part by part.
+    """Measure how long each part of an answer takes on this machine.
 
     open: the file, its text lines and its pyramid; look: choosing the cells for the question; read: the lines that
     these cells show; prefill: the first token of the language model; answer: all further tokens.
@@ -47,7 +47,7 @@ def bench(
     [dim]homunculus bench[/dim]
     [dim]homunculus bench page.png --allocators foveated,dag --budgets 150,273,576 --device cuda[/dim]
 
-    Times are medians in milliseconds, one question at a time; the first answer of each way does not count.
+    Times are medians in milliseconds, one question at a time; the first answer of each rule and budget does not count.
     """
     from homunculus.eval.machine import machine
     from homunculus.reader import load_reader

@@ -65,39 +65,39 @@ def evaluate(
     data: Annotated[
         list[str], typer.Argument(metavar="DATA...", help="Folders of sets, or docvqa, textvqa, ... from the hub.")
     ],
-    out_: Annotated[Path, typer.Option("--out", help="Folder of results; the same command goes on with it.")],
+    out_: Annotated[
+        Path, typer.Option("--out", help="Folder of results; the same command continues an unfinished run.")
+    ],
     allocators: Annotated[
-        str, typer.Option(help="Allocators, with options as NAME:KEY=VALUE; with --model peers too.")
+        str, typer.Option(help="Allocators, with options as NAME:KEY=VALUE; with --model also published methods.")
     ] = "",
-    relevance: Annotated[
-        str, typer.Option("--relevance", "-r", help="What allocators go by; one or several.")
-    ] = "query",
+    relevance: Annotated[str, typer.Option("--relevance", "-r", help="Relevances of the allocators.")] = "query",
     budgets: Annotated[str, typer.Option(help="Numbers of tokens.")] = "273",
-    settings: Annotated[str, typer.Option(help="METHOD/RELEVANCE/BUDGET each, beside or instead of the above.")] = "",
-    regions: Annotated[str, typer.Option(help="Settings that are asked about other places of the page too.")] = "",
+    settings: Annotated[str, typer.Option(help="METHOD/RELEVANCE/BUDGET each, with or instead of the above.")] = "",
+    regions: Annotated[
+        str, typer.Option(help="Settings that also answer questions about other places of the page.")
+    ] = "",
     sets: Annotated[str, typer.Option(help="Only sets of these names.")] = "",
-    split: Annotated[str, typer.Option(help="Which part of the sets.")] = "val",
+    split: Annotated[str, typer.Option(help="Split of the sets.")] = "val",
     limit: Annotated[int | None, typer.Option(min=1, help="Questions of each set at most.")] = None,
     model: Annotated[str, typer.Option(help="Folder or hub id of a VLM; else the reader.")] = "",
-    where: Annotated[str, typer.Option(help="With --model: before, after or crops.")] = "",
+    where: Annotated[str, typer.Option(help="With --model: before or after its vision tower, or crops.")] = "",
     weights: Weights = "",
     language: Language = "",
     device: Device = "cpu",
     exact: Annotated[bool, typer.Option("--exact", help="float32, also where bfloat16 is usual.")] = False,
-    batch_size: Annotated[int, typer.Option(min=1, help="Questions answered together.")] = 16,
+    batch_size: Annotated[int, typer.Option(min=1, help="Questions answered in one batch.")] = 16,
     workers: Annotated[int, typer.Option(min=1, help="Processes, each with its own model.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="On a Ray cluster, with --workers workers.")] = False,
-    time: Annotated[
-        int, typer.Option(min=0, help="Questions of each set that settings are timed with, one by one.")
-    ] = 0,
-    gaze: Annotated[str, typer.Option(help="Folder of gaze sets, to compare with where people look.")] = "",
+    time: Annotated[int, typer.Option(min=0, help="Questions of each set that each setting is timed on.")] = 0,
+    gaze: Annotated[str, typer.Option(help="Folder of gaze sets: compares looks with where people look.")] = "",
 ) -> None:
     """Answer sets of questions by many methods and budgets, and write a report with a verdict.
 
     [dim]homunculus eval data --allocators foveated,grid,uniform --budgets 64,273 --out results/first[/dim]
     [dim]homunculus eval data --model FOLDER --where after --allocators foveated,visionzip --out results/vlm[/dim]
 
-    Answers are appended to results.jsonl as they come; after a kill the same command goes on where it was. The report
+    Answers are appended to results.jsonl as they come; after a kill the same command continues. The report
     is written from that file alone: homunculus report FOLDER writes it again.
     """
     from homunculus.eval import costs, gazing
@@ -121,9 +121,9 @@ def evaluate(
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder with results.jsonl, as eval writes it.")],
-    title: Annotated[str, typer.Option(help="Of the report.")] = "Results",
+    title: Annotated[str, typer.Option(help="Title of the report.")] = "Results",
 ) -> None:
-    """Write report.md, summary.json and plots again, from results.jsonl alone."""
+    """Write report.md, summary.json and plots again from results.jsonl."""
     from homunculus.eval.report import write
 
     out.print(f"wrote {escape(str(write(folder, title)))}")

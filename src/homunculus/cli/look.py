@@ -70,8 +70,8 @@ def look(
 
     [dim]homunculus look page.png "What is the total?" --png look.png --json look.json[/dim]
 
-    With several images, each gets its own files: look.png becomes look-NAME.png. One that cannot be read is named at
-    the end and keeps none of the others from being looked at.
+    With several images, each gets its own files: look.png becomes look-NAME.png. The
+    command names an image that it cannot read, and goes on with the others.
     """
     images, question = _split_question(images_and_question)
     options = parse_options(option or [])

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from homunculus.errors import InputError, whole_number
-from homunculus.image import MAX_PIXELS
 from homunculus.relevance import list_relevances
 
 Image = Annotated[str, typer.Argument(help="PNG, JPEG, WebP, TIFF or PDF.")]
@@ -46,9 +45,9 @@ class LookOptions:
 class ImageOptions:
     """How to load an image; the fields are keyword arguments of `homunculus.load_image`."""
 
-    page: int = 0
-    dpi: float = 144
-    max_pixels: int = MAX_PIXELS
+    page: int
+    dpi: float
+    max_pixels: int
 
 
 @dataclass(frozen=True)

@@ -11,20 +11,16 @@ from homunculus.cli.options import Device, Language, MaxPixels, Weights
 
 
 def serve(
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; others can reach it beyond 127.0.0.1.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
-    token: Annotated[
-        str, typer.Option(envvar="HOMUNCULUS_TOKEN", help="Requests must bring it as a bearer token.")
-    ] = "",
+    host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 serves this machine only.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8765,
+    token: Annotated[str, typer.Option(envvar="HOMUNCULUS_TOKEN", help="Bearer token that requests must send.")] = "",
     device: Device = "cpu",
     weights: Weights = "",
     language: Language = "",
-    max_queue: Annotated[int, typer.Option(min=1, help="Requests that may wait; more are told to come back.")] = 64,
+    max_queue: Annotated[int, typer.Option(min=1, help="Requests that may wait; further ones get status 429.")] = 64,
     batch_size: Annotated[int, typer.Option(min=1, help="Questions answered in one batch.")] = 8,
     max_pixels: MaxPixels = 50_000_000,
-    max_upload: Annotated[int, typer.Option(min=1, help="Megabytes of an image.")] = 32,
+    max_upload: Annotated[int, typer.Option(min=1, help="Megabytes of the largest upload.")] = 32,
 ) -> None:
     """A web page to see where it looks, and an HTTP API with OpenAI-compatible chat.
 

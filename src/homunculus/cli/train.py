@@ -15,21 +15,21 @@ from homunculus.errors import InputError
 
 app = typer.Typer(help="Train the networks: eye (encoder and scout), reader; plot a run.", no_args_is_help=True)
 
-Out = Annotated[Path, typer.Option(help="Folder of the run; an unfinished run in it is taken up again.")]
-FastDevice = Annotated[str, typer.Option(help="cpu or cuda; unless told, cuda where there is one.")]
-Minutes = Annotated[float, typer.Option(min=0, help="Stop after so long, saved; 0 for no limit.")]
+Out = Annotated[Path, typer.Option(help="Folder of the run; an unfinished run in it continues.")]
+FastDevice = Annotated[str, typer.Option(help="cpu or cuda; else cuda where there is one.")]
+Minutes = Annotated[float, typer.Option(min=0, help="Save and stop after so many minutes; 0 for no limit.")]
 
 
 @app.command()
 def eye(
-    config: Annotated[Path, typer.Option("--config", help="The plan, such as configs/eye.toml.")],
+    config: Annotated[Path, typer.Option("--config", help="Training plan, such as configs/eye.toml.")],
     out: Out = Path("runs/eye"),
-    only: Annotated[str, typer.Option(help="encoder or scout; both if not given.")] = "",
+    only: Annotated[str, typer.Option(help="encoder or scout; else both.")] = "",
     start: Annotated[Path | None, typer.Option(help="Folder of weights to start from.")] = None,
     device: FastDevice = "",
     minutes: Minutes = 0,
 ) -> None:
-    """Train the encoder and the scout by a plan; kill it and start it again, and it goes on where it was.
+    """Train the encoder and the scout by a plan; a killed run continues when the command is given again.
 
     [dim]homunculus train eye --config configs/eye.toml --out runs/eye[/dim]
     [dim]torchrun --nproc-per-node 4 -m homunculus train eye --config configs/eye.toml[/dim]
@@ -43,9 +43,9 @@ def eye(
 
 @app.command()
 def reader(
-    config: Annotated[Path, typer.Option("--config", help="The plan, such as configs/reader.toml.")],
+    config: Annotated[Path, typer.Option("--config", help="Training plan, such as configs/reader.toml.")],
     out: Out = Path("runs/reader"),
-    stage: Annotated[str, typer.Option(help="finder, recognizer or answer; all in turn if not given.")] = "",
+    stage: Annotated[str, typer.Option(help="finder, recognizer or answer; else all in turn.")] = "",
     start: Annotated[
         Path | None, typer.Option(help="Folder of weights or of another run's stage that the first stage starts from.")
     ] = None,
@@ -122,7 +122,7 @@ def transcripts(
     out: Annotated[Path, typer.Option(help="File to write.")] = Path("runs/transcripts.jsonl.gz"),
     device: FastDevice = "",
 ) -> None:
-    """Write down what line finder and recogniser read on training pages, for the language model to learn from.
+    """Write what line finder and recogniser read on training pages; the language model learns from it.
 
     [dim]homunculus train transcripts runs/weights --data data/docvqa/train --data data/funsd/train[/dim]
     """
@@ -136,12 +136,12 @@ def transcripts(
 def calibrate(
     weights: Annotated[Path, typer.Argument(help="Folder of weights as `ship` wrote them.")],
     data: Annotated[Path, typer.Option(help="Folder of the sets whose train pages were learned from.")],
-    sets: Annotated[str, typer.Option(help="Their names.")] = "docvqa,sroie,funsd,chartqa",
-    limit: Annotated[int, typer.Option(min=1, help="Questions a set.")] = 100,
+    sets: Annotated[str, typer.Option(help="Names of the sets.")] = "docvqa,sroie,funsd,chartqa",
+    limit: Annotated[int, typer.Option(min=1, help="Questions of each set.")] = 100,
     language: Language = "",
     device: Device = "cpu",
 ) -> None:
-    """Learn from held-back pages how often the reader's answers are right; stored with the weights of its LoRA.
+    """Fit the reader's confidence on held-back pages, and store it with the weights of its LoRA.
 
     [dim]homunculus train calibrate src/homunculus/reader/weights --data data[/dim]
     """
