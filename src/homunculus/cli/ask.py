@@ -10,26 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from homunculus.cli import options as opt
 from homunculus.cli.console import OutputFiles, loading
-from homunculus.cli.options import (
-    Budget,
-    Device,
-    Dpi,
-    Fixation,
-    GenerationOptions,
-    Image,
-    ImageOptions,
-    Language,
-    LookOptions,
-    MaxPixels,
-    PageNumber,
-    Reading,
-    Relevance,
-    Weights,
-    check_question,
-    parse_fixation,
-    refuse,
-)
 from homunculus.image import MAX_PIXELS, load
 
 if TYPE_CHECKING:
@@ -43,15 +25,15 @@ class AskRequest:
 
     image: str
     questions: list[str]
-    image_options: ImageOptions
-    look_options: LookOptions
-    generation_options: GenerationOptions
+    image_options: opt.ImageOptions
+    look_options: opt.LookOptions
+    generation_options: opt.GenerationOptions
 
     def ask_reader(self, fixation: str | None, weights: str, language: str, device: str, reading: str) -> list[Answer]:
         """The reader's answers."""
         from homunculus.reader import load_reader
 
-        place = parse_fixation(fixation)
+        place = opt.parse_fixation(fixation)
         with loading("the reader"):
             reader = load_reader(weights, language, device, reading=reading)
         return reader.ask(self.image, self.questions, fixation=place, **asdict(self.image_options), **self._how())
@@ -71,15 +53,15 @@ class AskRequest:
 
 
 def ask(
-    image: Image,
+    image: opt.Image,
     questions: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="What to answer; one or several.")],
     allocator: Annotated[
         str,
         typer.Option("--allocator", "-a", help="Rule; else foveated, or grid for a model that takes tiles."),
     ] = "",
-    relevance: Relevance = "query",
-    budget: Budget = 273,
-    fixation: Fixation = None,
+    relevance: opt.Relevance = "query",
+    budget: opt.Budget = 273,
+    fixation: opt.Fixation = None,
     model: Annotated[
         str, typer.Option(help="Folder or hub id of a VLM to ask, such as Qwen/Qwen3-VL-2B-Instruct; else the reader.")
     ] = "",
@@ -87,16 +69,16 @@ def ask(
         str,
         typer.Option(help="With --model: before or after its vision tower, or crops; else the first that it supports."),
     ] = "",
-    language: Language = "",
-    weights: Weights = "",
-    device: Device = "cpu",
-    reading: Reading = "",
+    language: opt.Language = "",
+    weights: opt.Weights = "",
+    device: opt.Device = "cpu",
+    reading: opt.Reading = "",
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Tokens that an answer may have.")] = 64,
     temperature: Annotated[float, typer.Option(min=0, help="Above 0, sample the answer.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
-    dpi: Dpi = 144,
-    page: PageNumber = 0,
-    max_pixels: MaxPixels = MAX_PIXELS,
+    dpi: opt.Dpi = 144,
+    page: opt.PageNumber = 0,
+    max_pixels: opt.MaxPixels = MAX_PIXELS,
     png: Annotated[Path | None, typer.Option(help="Write the picture of what was looked at, answer on top.")] = None,
     json_: Annotated[
         Path | None, typer.Option("--json", help="Write answer and tokens as JSON; - for standard output.")
@@ -111,20 +93,20 @@ def ask(
     look.png becomes look-1.png, look-2.png; the JSON has a line for each.
     """
     for question in questions:
-        check_question(question)
+        opt.check_question(question)
     if model:
         readers = {"--fixation": fixation, "--weights": weights, "--language": language, "--reading": reading}
-        refuse("with --model", readers)
-        refuse("with --where crops", {"--allocator": allocator if where == "crops" else None})
+        opt.refuse("with --model", readers)
+        opt.refuse("with --where crops", {"--allocator": allocator if where == "crops" else None})
     else:
-        refuse("without --model", {"--where": where})
+        opt.refuse("without --model", {"--where": where})
         allocator = allocator or "foveated"
     request = AskRequest(
         image,
         questions,
-        ImageOptions(page, dpi, max_pixels),
-        LookOptions(allocator, relevance, budget),
-        GenerationOptions(max_new_tokens, temperature, seed),
+        opt.ImageOptions(page, dpi, max_pixels),
+        opt.LookOptions(allocator, relevance, budget),
+        opt.GenerationOptions(max_new_tokens, temperature, seed),
     )
     answers: Sequence[Answer | Reply]
     if model:
@@ -135,18 +117,18 @@ def ask(
 
 
 def read(
-    image: Image,
+    image: opt.Image,
     question: Annotated[str, typer.Argument(help="Lines that matter to it come first; all of them without one.")] = "",
-    budget: Budget = 273,
+    budget: opt.Budget = 273,
     allocator: Annotated[
         str, typer.Option("--allocator", "-a", help="Rule; else dag without a question, foveated with one.")
     ] = "",
-    reading: Reading = "own",
-    weights: Weights = "",
-    device: Device = "cpu",
-    dpi: Dpi = 144,
-    page: PageNumber = 0,
-    max_pixels: MaxPixels = MAX_PIXELS,
+    reading: opt.Reading = "own",
+    weights: opt.Weights = "",
+    device: opt.Device = "cpu",
+    dpi: opt.Dpi = 144,
+    page: opt.PageNumber = 0,
+    max_pixels: opt.MaxPixels = MAX_PIXELS,
     png: Annotated[Path | None, typer.Option(help="Write the picture of the cells and the lines read in them.")] = None,
     json_: Annotated[
         Path | None, typer.Option("--json", help="Write lines and tokens as JSON; - for standard output.")

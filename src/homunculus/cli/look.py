@@ -12,20 +12,8 @@ from rich.markup import escape
 from rich.progress import track
 
 from homunculus.allocators import check_options
+from homunculus.cli import options as opt
 from homunculus.cli.console import OutputFiles, err, out, print_error
-from homunculus.cli.options import (
-    Allocator,
-    Budget,
-    Dpi,
-    Fixation,
-    Image,
-    ImageOptions,
-    MaxPixels,
-    PageNumber,
-    Relevance,
-    parse_fixation,
-    parse_options,
-)
 from homunculus.errors import ImageError, InputError
 from homunculus.eye import Eye, Glance
 from homunculus.image import MAX_PIXELS, load
@@ -43,10 +31,10 @@ def look(
             metavar="IMAGE... QUESTION", help='PNG, JPEG, WebP, TIFF or PDF; then what to look for, "" for a free look.'
         ),
     ],
-    allocator: Allocator = "foveated",
-    relevance: Relevance = "opponent",
-    budget: Budget = 273,
-    fixation: Fixation = None,
+    allocator: opt.Allocator = "foveated",
+    relevance: opt.Relevance = "opponent",
+    budget: opt.Budget = 273,
+    fixation: opt.Fixation = None,
     fixations: Annotated[int, typer.Option(min=1, help="How many places to look at.")] = 1,
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", help="NAME=VALUE for the allocator; may be repeated.")
@@ -58,9 +46,9 @@ def look(
     segmenter: Annotated[
         str, typer.Option(help=f"What gives atlas its segments: {' or '.join(list_segmenters())}.")
     ] = list_segmenters()[0],
-    dpi: Dpi = 144,
-    page: PageNumber = 0,
-    max_pixels: MaxPixels = MAX_PIXELS,
+    dpi: opt.Dpi = 144,
+    page: opt.PageNumber = 0,
+    max_pixels: opt.MaxPixels = MAX_PIXELS,
     png: Annotated[Path | None, typer.Option(help="Write the picture of what was looked at.")] = None,
     json_: Annotated[
         Path | None, typer.Option("--json", help="Write the tokens as JSON; - for standard output, a line an image.")
@@ -74,11 +62,11 @@ def look(
     command names an image that it cannot read, and goes on with the others.
     """
     images, question = _split_question(images_and_question)
-    options = parse_options(option or [])
+    options = opt.parse_options(option or [])
     check_options(allocator, options)
     eye = Eye(allocator, relevance, budget, cell=cell, levels=levels, segmenter=segmenter, **options)
-    how: dict[str, Any] = {"fixation": parse_fixation(fixation), "fixations": fixations}
-    how |= asdict(ImageOptions(page, dpi, max_pixels))
+    how: dict[str, Any] = {"fixation": opt.parse_fixation(fixation), "fixations": fixations}
+    how |= asdict(opt.ImageOptions(page, dpi, max_pixels))
     files, failed = OutputFiles(png, json_), 0
     listed = track(images, "looking", console=err, transient=True) if len(images) > 1 and err.is_terminal else images
     for i, image in enumerate(listed):
@@ -92,15 +80,15 @@ def look(
 
 
 def view(
-    image: Image,
+    image: opt.Image,
     question: Annotated[str, typer.Argument(help="What will be asked.")],
     folder: Annotated[Path, typer.Option("--out", help="Folder for the images.")],
-    relevance: Relevance = "query",
-    budget: Budget = 273,
+    relevance: opt.Relevance = "query",
+    budget: opt.Budget = 273,
     cell: Annotated[int, typer.Option(help="Side of a token in pixels.")] = 32,
-    dpi: Dpi = 144,
-    page: PageNumber = 0,
-    max_pixels: MaxPixels = MAX_PIXELS,
+    dpi: opt.Dpi = 144,
+    page: opt.PageNumber = 0,
+    max_pixels: opt.MaxPixels = MAX_PIXELS,
 ) -> None:
     """Make a view for any model: a small copy of the image, and pieces in full resolution where the question looks.
 
