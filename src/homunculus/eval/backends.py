@@ -211,7 +211,7 @@ class VLMBackend:
             return Prediction(reply.text, reply.probability, count, 1.0, None)
         options = {key: value for key, value in way.options.items() if key != "off"}
         how = {"allocator": way.rule, "relevance": way.relevance, "budget": way.budget, "where": self.where}
-        reply = self.vlm.ask(ask.item.image, [ask.item.question], most=max_new_tokens, **how, **options)[0]
+        reply = self.vlm.ask(ask.item.image, [ask.item.question], max_new_tokens=max_new_tokens, **how, **options)[0]
         selection = reply.glance.selection if reply.glance else None
         count = float(selection.mask.sum()) if selection else float(way.budget)
         return Prediction(
