@@ -31,21 +31,21 @@ def serve(
         import uvicorn
 
         from homunculus.studio.app import create_app
-        from homunculus.studio.service import Settings
+        from homunculus.studio.service import ServiceConfig
         from homunculus.studio.uploads import Limits
         from homunculus.studio.work import Worker
     except ImportError as error:
         raise InputError(f"the service needs {error.name}: pip install 'homunculus[serve]'") from error
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    settings = Settings(token, limits=Limits(upload=max_upload, pixels=max_pixels))
+    config = ServiceConfig(token, limits=Limits(upload=max_upload, pixels=max_pixels))
     work = Worker(lambda: load_reader(weights, language, device), max_queue, batch_size)
     with listening(host, port) as listener:
         name = f"[{host}]" if ":" in host else host
         print(f"http://{name}:{listener.getsockname()[1]}  (Ctrl-C ends it)", flush=True)
-        timeout = math.ceil(settings.timeout) + 1  # no request takes longer
-        config = uvicorn.Config(create_app(work, settings), log_level="warning", timeout_graceful_shutdown=timeout)
+        timeout = math.ceil(config.timeout) + 1  # no request takes longer
+        server = uvicorn.Config(create_app(work, config), log_level="warning", timeout_graceful_shutdown=timeout)
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C, raised again after all is done
-            uvicorn.Server(config).run(sockets=[listener])
+            uvicorn.Server(server).run(sockets=[listener])
 
 
 def listening(host: str, port: int) -> socket.socket:
