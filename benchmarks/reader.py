@@ -32,7 +32,7 @@ from homunculus.eval.data import Item, items
 from homunculus.eval.machine import machine
 from homunculus.eval.metrics import interval, metric_of
 from homunculus.eval.runner import BATCH_SIZE, Batch, ModelSpec, Row, key_in, plan, run
-from homunculus.eval.ways import Way
+from homunculus.eval.settings import Setting
 from homunculus.reader.prompt import MAX_TOKENS, NOT_FOUND
 from homunculus.reader.weights import device_of, usual_dtype
 from homunculus.runtime.files import replacing
@@ -73,7 +73,7 @@ def batches(args: argparse.Namespace) -> list[Batch]:
         listed = questions(args.data, name, args.split, args.limit)
         listed = of_next_page(listed) if args.wrong_page else listed
         usual = [MAIN] if args.wrong_page else WAYS if name in DOCUMENTS else ON_PHOTOS
-        found += plan(listed, [Way.of(text) for text in args.ways or usual], (), args.batch_size)
+        found += plan(listed, [Setting.parse(text) for text in args.ways or usual], (), args.batch_size)
     return found
 
 
@@ -198,16 +198,16 @@ def measure(args: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:
     todo, here = batches(args), machine(args.device)
     split = f"{args.split}, next page" if args.wrong_page else args.split  # answers of both do not mix
     folder = args.out.with_suffix("")
-    about = {"data": [str(args.data.resolve())], "split": split, "machine": here}
-    every = run(todo, spec, folder, args.workers, console=Console(stderr=True), about=about)
+    config = {"data": [str(args.data.resolve())], "split": split, "machine": here}
+    every = run(todo, spec, folder, args.workers, console=Console(stderr=True), config=config)
     by_key = {key_in(row): row for row in every}
-    asked = [by_key[key] for batch in todo for way in batch.ways for key in batch.wanted(way)]
+    asked = [by_key[key] for batch in todo for way in batch.settings for key in batch.wanted(way)]
     begun = json.loads((folder / "run.json").read_text())["machine"]
     return {
         "command": command(words),
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machines": [begun, here] if begun != here else [here],
-        "weights": spec.marks()["reader"],
+        "weights": spec.fingerprint()["reader"],
         "dtype": str(torch.float32 if args.exact else usual_dtype(device_of(args.device))).removeprefix("torch."),
         "split": args.split,
         "limit": args.limit,

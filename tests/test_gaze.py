@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from homunculus import InputError
-from homunculus.eval import gazing
+from homunculus.eval import gaze_agreement
 from homunculus.eval.gaze import (
     auc_judd,
     auc_shuffled,
@@ -346,5 +346,5 @@ def test_a_set_of_one_image_and_one_that_nobody_looked_at(tmp_path):
     row = {"image": "0.png", "question": None, "height": 48, "width": 64}
     rows = [row | {"image": "none.png", "fixations": [[[900, 3, 100]], []]}, row | {"fixations": [[[30, 20, 100]]]}]
     (place / "gaze.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
-    (found,) = json.loads(gazing.measure(tmp_path, tmp_path, ["centre"]).read_text())["rows"]
+    (found,) = json.loads(gaze_agreement.measure(tmp_path, tmp_path, ["centre"]).read_text())["rows"]
     assert found["n"] == 1 and found["nss"] > 1 and "sauc" not in found  # no other image has fixations

@@ -53,34 +53,34 @@ def evaluate(
     Answers are appended to results.jsonl as they come; after a kill the same command goes on where it was. The report
     is written from that file alone: homunculus report FOLDER writes it again.
     """
-    from homunculus.eval import costs, gazing
+    from homunculus.eval import costs, gaze_agreement
     from homunculus.eval.data import collect
     from homunculus.eval.machine import machine
     from homunculus.eval.report import write
     from homunculus.eval.runner import ModelSpec, plan, run
-    from homunculus.eval.ways import Way, ways_of
+    from homunculus.eval.settings import Setting, settings_of
 
     def listed(text: str) -> list[str]:
         return [part.strip() for part in text.split(",") if part.strip()]
 
-    named = [Way.of(text) for text in listed(ways)]
+    named = [Setting.parse(text) for text in listed(ways)]
     numbers = [whole_number("a budget", int(text) if text.isdecimal() else text) for text in listed(budgets)]
     methods = listed(allocators) or ([] if named else ["foveated", "grid", "uniform"])
-    every = list(dict.fromkeys([*ways_of(methods, listed(relevance), numbers), *named]))
+    every = list(dict.fromkeys([*settings_of(methods, listed(relevance), numbers), *named]))
     items = collect(data, split, limit, listed(sets))
     spec = ModelSpec(model, where, weights, language, device, exact)
     about: dict[str, Any] = {
         "data": [str(Path(source).resolve()) if Path(source).exists() else source for source in data]
     }
     about |= {"split": split, "machine": machine(device)}
-    batches = plan(items, every, list(dict.fromkeys(map(Way.of, listed(regions)))), batch_size)
+    batches = plan(items, every, list(dict.fromkeys(map(Setting.parse, listed(regions)))), batch_size)
     load = cache(spec.load)  # the sweep and the times ask the same model
     run(batches, spec, out_, workers, ray, err, about, load)
     if time:
         some = collect(data, split, time, listed(sets))
         costs.measure(load(), some, every, out_ / costs.COSTS, about["machine"])
     if gaze:
-        gazing.measure(Path(gaze), out_)
+        gaze_agreement.measure(Path(gaze), out_)
     out.print(f"wrote {escape(str(write(out_)))}")
 
 

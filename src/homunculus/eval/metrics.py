@@ -214,6 +214,8 @@ def metric_of(dataset: str) -> str:
 
 
 # ---- uncertainty --------------------------------------------------------------------------------------------------
+# Not scipy.stats: its bootstrap resamples one set and draws anew for every figure, while here whole pages are resampled
+# within several sets, with the same draws for all methods; its permutation_test has another two-sided p.
 
 
 @lru_cache(maxsize=16)
