@@ -349,7 +349,7 @@ def _eyes(config: dict[str, Any]) -> PageReader | None:
 
 
 def _answered(table: Table, dataset: str, qid: str) -> list[str]:
-    """Ways that answered a question fully."""
+    """Settings that answered a question fully."""
     return [
         f"{method}/{budget}"
         for (name, method, budget), rows in table.cells.items()
