@@ -65,6 +65,7 @@ class Scene:
         self.pixels, self.tree = pixels, tree.to(pixels.device)
         self.segments: dict[Any, Tensor] = {}  # of the first image, by segmenter
         self.lines: dict[Any, list[Tensor]] = {}  # [n, 5] of each image, by line finder
+        self.features: dict[Any, Any] = {}  # what a scout encoded of the images, by scout
 
     @cached_property
     def levels(self) -> list[Tensor]:
