@@ -3,7 +3,7 @@
 import pytest
 
 from homunculus import InputError
-from homunculus.eval.backends import Sample
+from homunculus.eval.backends import EvalSample
 from homunculus.eval.costs import ROUNDS, WARM, conditions, measure, medians
 from homunculus.eval.data import collect
 from homunculus.eval.runner import ModelSpec, parsed, read
@@ -69,7 +69,7 @@ def test_a_gpu_meets_every_shape_before_it_is_timed(backend, items, tmp_path, mo
 
 def test_nothing_is_known_of_a_page_before_the_clock_runs(backend, items, monkeypatch):
     """Every round reads the lines again, from pages that were opened anew; an evaluation opens them once."""
-    samples, opened, read_, clocks = [Sample(item, item) for item in items], [], [], []
+    samples, opened, read_, clocks = [EvalSample(item, item) for item in items], [], [], []
     first, recognizer, timed = backend.reader.open, backend.reader.recognizer, backend._timed
 
     class Counting:
@@ -108,7 +108,7 @@ def test_answers_end_at_their_first_token(backend, items, monkeypatch):
 
     monkeypatch.setattr(backend.reader, "reply", noted)
     for setting in SETTINGS[:2]:
-        backend.first_token([Sample(item, item) for item in items], setting)
+        backend.first_token([EvalSample(item, item) for item in items], setting)
     assert lengths == [1, 1]
 
 

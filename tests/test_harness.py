@@ -20,7 +20,7 @@ from PIL import Image
 from rich.console import Console
 
 from homunculus import InputError
-from homunculus.eval.backends import Prediction, Sample, look_at, row_of
+from homunculus.eval.backends import EvalSample, Prediction, look_at, row_of
 from homunculus.eval.cluster import _each
 from homunculus.eval.data import collect, from_hub, items
 from homunculus.eval.regions import region_samples
@@ -176,7 +176,7 @@ def test_every_question_is_answered_in_every_setting(data, done):
 
 def test_an_answer_is_found_where_it_was_read_and_nowhere_else(data, backend):
     """All cells show every line of a page, one cell shows none of them legibly."""
-    samples = [Sample(item, item) for item in collect([str(data)], limit=4)]
+    samples = [EvalSample(item, item) for item in collect([str(data)], limit=4)]
     rows = {
         setting.budget: rows
         for setting, rows in backend.answers(samples, [Setting.parse("dag/query/400"), Setting.parse("dag/query/1")])
@@ -185,7 +185,7 @@ def test_an_answer_is_found_where_it_was_read_and_nowhere_else(data, backend):
     text = " ".join(line.text for line in page.read(400)).lower()
     assert [row["found"] for row in rows[400]] == [row["answers"][0] in text for row in rows[400]]
     assert any(row["found"] for row in rows[400]) and not any(row["found"] for row in rows[1])
-    wrong = [Sample(replace(sample.item, answers=("nowhere", " ")), sample.item) for sample in samples]
+    wrong = [EvalSample(replace(sample.item, answers=("nowhere", " ")), sample.item) for sample in samples]
     ((_, refused),) = backend.answers(wrong, [Setting.parse("dag/query/400")])
     assert not any(row["found"] for row in refused)
 
@@ -193,7 +193,9 @@ def test_an_answer_is_found_where_it_was_read_and_nowhere_else(data, backend):
 def test_a_page_is_taken_in_once_and_every_setting_reads_it_itself(data, backend, monkeypatch):
     counts = count_work(backend.reader, monkeypatch)
     backend.pages.clear()
-    samples = [Sample(item, item) for item in collect([str(data)], limit=6)]  # four about a page, two about the next
+    samples = [
+        EvalSample(item, item) for item in collect([str(data)], limit=6)
+    ]  # four about a page, two about the next
     settings = [Setting.parse(name) for name in ("dag/information/200", "grid/query/24", "dag/information/200")]
     read_, rows = [], []
     for _, some in backend.answers(samples, settings):
@@ -211,7 +213,7 @@ def test_a_page_is_taken_in_once_and_every_setting_reads_it_itself(data, backend
 
 def test_answers_are_those_of_the_reader(data, backend):
     """One question at a time, without the harness."""
-    samples = [Sample(item, item) for item in collect([str(data)], limit=2)]
+    samples = [EvalSample(item, item) for item in collect([str(data)], limit=2)]
     ((_, rows),) = backend.answers(samples, [Setting.parse("foveated/query/24")])
     for sample, row in zip(samples, rows, strict=True):
         answer = backend.reader.ask(sample.item.image, sample.item.question, budget=24, max_new_tokens=4)
@@ -277,7 +279,7 @@ def test_other_questions_and_other_splits_are_not_taken_for_those_that_were_aske
     with pytest.raises(InputError, match="split"):
         run(work, Toy(), tmp_path / "out", config={"split": "train"})
     others = [
-        Batch(tuple(Sample(replace(sample.item, question="?"), sample.item) for sample in b.samples), b.settings)
+        Batch(tuple(EvalSample(replace(sample.item, question="?"), sample.item) for sample in b.samples), b.settings)
         for b in work
     ]
     with pytest.raises(InputError, match="another question"):

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from homunculus.adapters import VLM
 
 Row = dict[str, Any]
-Opened = tuple[Page, "Sample"]
+Opened = tuple[Page, "EvalSample"]
 
 
 @dataclass(frozen=True)
-class Sample:
+class EvalSample:
     """A question, and the one that the page was looked at for: itself, unless `region` says where that one's lies."""
 
     item: Item
@@ -52,16 +52,18 @@ class Prediction(NamedTuple):
 class Backend(Protocol):
     """Answers a few questions in many settings."""
 
-    def answers(self, samples: Sequence[Sample], settings: Sequence[Setting]) -> Iterator[tuple[Setting, list[Row]]]:
+    def answers(
+        self, samples: Sequence[EvalSample], settings: Sequence[Setting]
+    ) -> Iterator[tuple[Setting, list[Row]]]:
         """Rows of results for each setting; pages are opened once for all of them."""
         ...
 
-    def first_token(self, samples: Sequence[Sample], setting: Setting) -> float:
+    def first_token(self, samples: Sequence[EvalSample], setting: Setting) -> float:
         """Milliseconds a question until its answer begins."""
         ...
 
 
-def row_of(sample: Sample, setting: Setting, prediction: Prediction, ms: float) -> Row:
+def row_of(sample: EvalSample, setting: Setting, prediction: Prediction, ms: float) -> Row:
     """A line of results.jsonl."""
     item = sample.item
     return {
@@ -93,7 +95,9 @@ class ReaderBackend:
         self.pages = page_cache()  # by file
 
     @torch.no_grad()
-    def answers(self, samples: Sequence[Sample], settings: Sequence[Setting]) -> Iterator[tuple[Setting, list[Row]]]:
+    def answers(
+        self, samples: Sequence[EvalSample], settings: Sequence[Setting]
+    ) -> Iterator[tuple[Setting, list[Row]]]:
         """Rows for each setting. What all share (finding lines, pyramid, scout) is done before the clock runs."""
         opened = self._open(samples)
         for setting in settings:
@@ -101,7 +105,7 @@ class ReaderBackend:
             yield setting, self._rows(known, setting) if known else []
 
     @torch.no_grad()
-    def first_token(self, samples: Sequence[Sample], setting: Setting) -> float:
+    def first_token(self, samples: Sequence[EvalSample], setting: Setting) -> float:
         """Milliseconds a question, all at once, about pages of which nothing is known that a setting finds out."""
         self.pages.clear()
         return self._timed(self._open(samples), setting, 1)[1]
@@ -114,7 +118,7 @@ class ReaderBackend:
             rows.append(row_of(sample, setting, prediction_of(answer), ms) | {"found": found})
         return rows
 
-    def _open(self, samples: Sequence[Sample]) -> list[Opened]:
+    def _open(self, samples: Sequence[EvalSample]) -> list[Opened]:
         """Each sample with its page, opened unless it is still open; the scout has found what is asked."""
         opened: list[Opened] = []
         for image, group in groupby(samples, key=lambda sample: sample.item.image):
@@ -206,17 +210,19 @@ class VLMBackend:
     def __init__(self, vlm: VLM, where: str = "", max_new_tokens: int = MAX_NEW_TOKENS) -> None:
         self.vlm, self.where, self.max_new_tokens = vlm, where, max_new_tokens
 
-    def answers(self, samples: Sequence[Sample], settings: Sequence[Setting]) -> Iterator[tuple[Setting, list[Row]]]:
+    def answers(
+        self, samples: Sequence[EvalSample], settings: Sequence[Setting]
+    ) -> Iterator[tuple[Setting, list[Row]]]:
         """Rows for each setting, one question after the other."""
         for setting in settings:
             timed = [(sample, *self._timed(sample, setting, self.max_new_tokens)) for sample in samples]
             yield setting, [row_of(sample, setting, prediction, ms) for sample, prediction, ms in timed]
 
-    def first_token(self, samples: Sequence[Sample], setting: Setting) -> float:
+    def first_token(self, samples: Sequence[EvalSample], setting: Setting) -> float:
         """Milliseconds a question, one after the other."""
         return sum(self._timed(sample, setting, 1)[1] for sample in samples) / len(samples)
 
-    def _timed(self, sample: Sample, setting: Setting, max_new_tokens: int) -> tuple[Prediction, float]:
+    def _timed(self, sample: EvalSample, setting: Setting, max_new_tokens: int) -> tuple[Prediction, float]:
         begun = time.perf_counter()
         prediction = self._predict(sample.item, setting, max_new_tokens)
         return prediction, (time.perf_counter() - begun) * 1e3

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import track
 
 from homunculus.errors import InputError
-from homunculus.eval.backends import Backend, Sample
+from homunculus.eval.backends import Backend, EvalSample
 from homunculus.eval.data import Item
 from homunculus.eval.runner import drop_half_line, dumped, parsed
 from homunculus.eval.settings import ORACLE, Setting
@@ -38,7 +38,9 @@ def measure(
     on_gpu = machine["device"] != "cpu"
     device = str(machine["device"]) if on_gpu else f"{machine['cores']} cores of {machine['processor']}"
     done = Counter(key_of(row) for row in known)
-    by_set = [(name, [Sample(item, item) for item in some]) for name, some in groupby(items, key=lambda i: i.dataset)]
+    by_set = [
+        (name, [EvalSample(item, item) for item in some]) for name, some in groupby(items, key=lambda i: i.dataset)
+    ]
     _refuse_others(path, known, device, {name: len(samples) for name, samples in by_set})
     plain = [setting for setting in settings if setting.relevance != ORACLE and ":" not in setting.method]
     pairs = [(samples, setting, (name, setting.name, setting.budget)) for name, samples in by_set for setting in plain]
@@ -67,7 +69,7 @@ def _refuse_others(path: Path, known: Sequence[dict[str, Any]], device: str, cou
                 raise InputError(f"{path} holds times of {theirs}, not of {mine}; move it away first")
 
 
-def _round(backend: Backend, samples: Sequence[Sample], setting: Setting) -> dict[str, float]:
+def _round(backend: Backend, samples: Sequence[EvalSample], setting: Setting) -> dict[str, float]:
     """Milliseconds a question, and on a GPU the most megabytes that were taken, weights included."""
     if not torch.cuda.is_initialized():
         return {"ms": round(backend.first_token(samples, setting), 3)}

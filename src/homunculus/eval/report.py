@@ -301,7 +301,7 @@ def _costs(folder: Path, table: Table) -> str:
 def _gallery(folder: Path, table: Table, config: dict[str, Any], budget: int) -> Iterator[str]:
     """The worst failures: questions that another method answered and `foveated` did not."""
     folders = [source for source in config.get("data", []) if Path(source).exists()]  # nothing is fetched from the hub
-    reader = _eyes(config) if folders else None
+    reader = _reader_of(config) if folders else None
     if reader is None:
         return
     try:
@@ -337,7 +337,7 @@ def _gallery(folder: Path, table: Table, config: dict[str, Any], budget: int) ->
     yield f"## Worst failures\n\n{text}\n\n![Cells of the worst failures](gallery.png)\n\n{table_}"
 
 
-def _eyes(config: dict[str, Any]) -> PageReader | None:
+def _reader_of(config: dict[str, Any]) -> PageReader | None:
     """The reader whose looks these are, without its language model; none if its weights are gone or a VLM answered."""
     weights = config.get("spec", {}).get("weights", "")
     try:

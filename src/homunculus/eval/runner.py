@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from homunculus.errors import InputError
-from homunculus.eval.backends import Backend, ReaderBackend, Row, Sample, VLMBackend
+from homunculus.eval.backends import Backend, EvalSample, ReaderBackend, Row, VLMBackend
 from homunculus.eval.data import Item
 from homunculus.eval.regions import region_samples
 from homunculus.eval.settings import ORACLE, Setting
@@ -42,7 +42,7 @@ Key = tuple[str, str, str, str, int, str]
 class Batch:
     """Questions that are answered together, in each of some settings."""
 
-    samples: tuple[Sample, ...]
+    samples: tuple[EvalSample, ...]
     settings: tuple[Setting, ...]
 
     def wanted(self, setting: Setting) -> list[Key]:
@@ -51,7 +51,7 @@ class Batch:
         return [key_of(sample, setting) for sample in known]
 
 
-def key_of(sample: Sample, setting: Setting) -> Key:
+def key_of(sample: EvalSample, setting: Setting) -> Key:
     """What tells a row of results from all others."""
     return sample.item.dataset, sample.item.qid, setting.method, setting.relevance, setting.budget, sample.region
 
@@ -68,7 +68,7 @@ def plan(
     batches = []
     for _, group in groupby(items, key=lambda item: item.dataset):
         listed = list(group)
-        samples = [Sample(item, item) for item in listed]
+        samples = [EvalSample(item, item) for item in listed]
         for some, each in ((samples, settings), (region_samples(listed) if regions else [], regions)):
             batches += [Batch(tuple(some[i : i + batch_size]), tuple(each)) for i in range(0, len(some), batch_size)]
     return batches
