@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help setup demo test check docs bench clean
+.PHONY: help setup demo test coverage check docs bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    ask the example page three questions, write out/answer-1.png to -3.png and out/answers.json"
 	@echo "make test    run the tests"
+	@echo "make coverage  the same, with the share of lines that they run"
 	@echo "make check   ruff and mypy"
 	@echo "make docs    write the documentation site to out/site"
 	@echo "make bench   time the allocators and the look, write results/*.json"
@@ -42,6 +43,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.setup
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope  # files that share a model stay together
+
+coverage: $(VENV)/.setup  # takes half as long again as the tests alone
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --cov --cov-report term:skip-covered
 
 check: $(VENV)/.setup
 	$(BIN)/ruff check .

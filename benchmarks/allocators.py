@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,10 +17,14 @@ from pathlib import Path
 
 import torch
 
-import loops
 from homunculus import CellTree, allocate, list_allocators
 from homunculus.eval.machine import machine
 from homunculus.runtime.files import replacing
+
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "tests"))
+
+import loops  # noqa: E402 - the oracles of the tests
 
 CUTS = ("dag", "foveated", "frequency")
 FASTER = {"stratified": 30, "logpolar": 30}  # than the loop
@@ -139,7 +144,7 @@ def main() -> None:
     args = parser.parse_args()
     rows = measure(args)
     good = report(rows, args)
-    out = args.out or Path(__file__).parents[1] / "results" / f"allocators_{args.device}.json"
+    out = args.out or ROOT / "results" / f"allocators_{args.device}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as unfinished:
         unfinished.write_text(json.dumps({"machine": machine(args.device), "rows": rows}, indent=1) + "\n")

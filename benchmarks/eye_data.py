@@ -21,12 +21,11 @@ from torch import Tensor
 from homunculus import CellTree, Eye, Selection, allocate, load_image
 from homunculus import fixation as looking
 from homunculus.reader.session import CUT_PRINT
-from homunculus.relevance import Scene, opponent, query, relevance_of
+from homunculus.relevance import Scene, mix_relevances, query, relevance_of
 
 BOXES = {"sroie": "answer_boxes", "funsd": "answer_boxes", "docvqa": "answer_boxes_ocr"}  # the key of each set
 EYES = {name: Eye(name) for name in ("dag", "foveated", "uniform")}
 EYES["reader"] = Eye("foveated", error="legibility", **CUT_PRINT)  # as the reader looks
-LEARNED = ("query", "opponent", "learned")  # they need a scout
 QUERY_FREE = ("saliency", "information", "centre", "random", "learned")
 ENOUGH = 0.8  # of an answer's area
 SMALLEST = 12  # pixels high: text that can still be read
@@ -109,7 +108,7 @@ def ways(scene: Scene, questions: Sequence[Question], scout=None, only: Sequence
         return {name: Way(made[name], fixate(scene, made[name], texts, name == "query")) for name in only}
     made |= {name: relevance_of(name, scene, free) for name in ("saliency", "information")}
     if scout is not None:
-        made["opponent"] = opponent(tree, made)  # [Q, N]: the two that know no question are repeated
+        made["opponent"] = mix_relevances(tree, made)  # [Q, N]: the two that know no question are repeated
         made["learned"] = scout.learned(scene)
     made["random"] = tree.lift(torch.stack([_noise(tree, q.qid) for q in questions]), "max")
     knows = {"query": texts, "opponent": texts, "random": [""] * len(texts)}
@@ -117,10 +116,10 @@ def ways(scene: Scene, questions: Sequence[Question], scout=None, only: Sequence
     return found | {"centre": centre_way(tree), "oracle": oracle_way(tree, questions)}
 
 
-def fixate(scene: Scene, relevance: Tensor, texts: Sequence[str], worded: bool) -> Tensor:
-    """Where `Eye` fixates for each row's question; `worded` where relevance has it in it. [R, N] -> [R, 1, 2]"""
+def fixate(scene: Scene, relevance: Tensor, texts: Sequence[str], has_prior: bool) -> Tensor:
+    """Where `Eye` fixates for each row's question; `has_prior` where relevance has it in it. [R, N] -> [R, 1, 2]"""
     rows = zip(relevance.split(1), texts, strict=True)
-    return torch.cat([EYES["foveated"]._fixate(scene, row, text, None, 1, worded) for row, text in rows])
+    return torch.cat([EYES["foveated"]._fixate(scene, row, text, None, 1, has_prior) for row, text in rows])
 
 
 def _noise(tree: CellTree, qid: str) -> Tensor:
@@ -158,10 +157,8 @@ def choose(scene: Scene, allocator: str, method: str, way: Way, budget: int) -> 
     """The cells that `Eye(allocator, ...)` would choose, for all rows of a way at once."""
     relevance = falling_off(scene.tree) if (allocator, method) == ("dag", "centre") else way.relevance
     eye = EYES[allocator]
-    context = eye._context(scene, "")
-    if "error" in context:
-        context["error"] = context["error"].expand(len(relevance), -1)
-    return allocate(eye.allocator, scene.tree, relevance, budget, way.fixation, **(eye.options | context))
+    options = eye.options | eye.context(scene, [""] * len(relevance))
+    return allocate(eye.allocator, scene.tree, relevance, budget, way.fixation, **options)
 
 
 # ---- what counts as found -----------------------------------------------------------------------------------------

@@ -215,7 +215,7 @@ def cut_part() -> list[dict]:
 
         def by_torch(request: Request = request, gain: Tensor = gain, rest: Tensor = rest) -> Tensor:
             mask = partition(request, request.tree.subtree_max(gain))
-            return as_indices(fill(request, mask, rest), request.most)
+            return as_indices(fill(request, mask, rest), request.max_count)
 
         def by_triton(request: Request = request, gain: Tensor = gain, rest: Tensor = rest) -> Tensor:
             return by_kernel(request, gain, rest)

@@ -30,7 +30,7 @@ from homunculus import Eye, InputError
 from homunculus.allocators.legibility import MIN_PRINT, legible
 from homunculus.eval.data import items
 from homunculus.eval.machine import machine
-from homunculus.eye import LineFinder
+from homunculus.eye import LineFunction
 from homunculus.image import load
 from homunculus.relevance import Scene
 from homunculus.runtime.files import replacing
@@ -61,7 +61,7 @@ def true_lines(folder: Path, name: str) -> dict[Path, Tensor]:
     return {image: found[image] for image in asked if image in found}
 
 
-def finder_of(without: bool, console: Console) -> LineFinder | None:
+def finder_of(without: bool, console: Console) -> LineFunction | None:
     """The shipped line finder, where there is one."""
     if without:
         return None
@@ -74,7 +74,7 @@ def finder_of(without: bool, console: Console) -> LineFinder | None:
         return None
 
 
-def shares_of(scene: Scene, lines: Tensor, finder: LineFinder | None) -> Shares:
+def shares_of(scene: Scene, lines: Tensor, finder: LineFunction | None) -> Shares:
     """Share of a page's lines that each rule shows legibly at each budget."""
     flat, shares = torch.ones(1, scene.tree.size, device=scene.tree.device), {}
     knowing = {f"{rule} (true)": (rule, {"error": "legibility", "lines": [lines]}) for rule in RULES}

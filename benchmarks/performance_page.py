@@ -20,7 +20,7 @@ This page is written by `python benchmarks/performance_page.py` from the files i
 `python benchmarks/allocators.py` (writes `results/allocators_cpu.json`; `--device cuda` for a GPU). Milliseconds per
 *batch of 8* images, median; {cpu}, and {gpu}.
 A 2048 x 2048 image has 5,461 cells over 7 levels. "Loop" is the same rule as plain Python loops over images and cells
-(`benchmarks/loops.py`), measured in turns with the batched one; both choose the same cells. The rows with "+" are what
+(`tests/loops.py`), measured in turns with the batched one; both choose the same cells. The rows with "+" are what
 `Eye` runs: with band energies, segments and the question.
 
 | allocator | 1024², 273 | **2048², 273** | 4096², 273 | 2048², 1024 | loop, 2048², 273 | faster | H200, 2048², 273 |

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import loops
 from homunculus import CellTree, InputError, allocate, list_allocators
-from homunculus.allocators import RULES, options_of
+from homunculus.allocators import ALLOCATORS
 
 NAMES = list_allocators()
 TREE_RULES = [name for name in NAMES if name != "uniform"]
@@ -374,5 +374,6 @@ def test_a_wrong_option_is_named_in_one_sentence(name, options):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_option_is_documented(name):
-    undocumented = [option for option in options_of(name) if f"`{option}`" not in RULES[name].__doc__]
-    assert not undocumented and len(RULES[name].__doc__.splitlines()[0]) < 120
+    entry = ALLOCATORS[name]
+    undocumented = [option for option in entry.options if f"`{option}`" not in entry.description]
+    assert not undocumented and 0 < len(entry.description.splitlines()[0]) < 120

@@ -202,6 +202,7 @@ def test_bench_tells_what_an_answer_takes(homunculus, file, tmp_path):
 def test_help_teaches(homunculus):
     code, out, _ = homunculus("look", "--help")
     assert code == 0 and 'homunculus look page.png "What is the total?"' in out and "--budget" in out
+    assert all(name in out for name in hm.list_relevances())
     code, out, _ = homunculus("--version")
     assert code == 0 and out.strip() == hm.__version__
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import homunculus as hm
-from homunculus import eye as eyes
 from homunculus import positions, tokens
+from homunculus.allocators import ALLOCATORS
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
 from homunculus.fixation import peak
@@ -67,7 +67,7 @@ def test_any_selection_of_any_allocator_is_read(encoder, allocator):
     relevance = relevance_of("information", scene, ["", ""])
     context = {"error": scene.lost, "energy": scene.lost_along(), "question": ["", ""]}
     context["segments"] = [torch.zeros(190, 260, dtype=torch.long)] * 2
-    wanted = {name: context[name] for name in eyes.options_of(allocator) if name in context}
+    wanted = {name: context[name] for name in ALLOCATORS[allocator].context if name in context}
     selection = hm.allocate(allocator, scene.tree, relevance, 21, peak(scene.tree, relevance), **wanted)
     patches, places = seen(scene, selection)
     with torch.no_grad():

@@ -4,6 +4,7 @@ import json
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +14,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import homunculus as hm
+from homunculus.allocators import ALLOCATORS
+from homunculus.cells import CellTree
 from homunculus.errors import BatchError, ImageError, InputError
 from homunculus.fixation import peak
 from homunculus.relevance import Scene, query
+
+INVOICE = Path(__file__).parents[1] / "examples" / "invoice.png"
 
 
 def test_the_public_names_are_there():
@@ -30,10 +35,8 @@ def test_the_public_names_are_there():
         "load_image",
     ):
         assert name in hm.__all__ and hasattr(hm, name)
-    assert {"foveated", "dag", "uniform", "pseudo-logpolar"} <= set(hm.list_allocators()) and len(
-        hm.list_allocators()
-    ) == 14
-    assert hm.list_relevances() == ["information", "saliency", "query", "learned", "opponent"]
+    assert {"foveated", "dag", "uniform", "adaptive-stratified", "pseudo-logpolar"} <= set(hm.list_allocators())
+    assert {"information", "saliency", "query", "learned", "opponent"} <= set(hm.list_relevances())
 
 
 @pytest.mark.parametrize("allocator", hm.list_allocators())
@@ -260,6 +263,8 @@ def test_work_grows_with_the_pixels_and_not_faster():
 MEMORY = """
 import re, sys
 import homunculus as hm
+from homunculus.allocators import ALLOCATORS
+from homunculus.cells import CellTree
 glance = hm.Eye().look(sys.argv[1], "What is at the top left?", max_pixels=200_000_000)
 assert glance.selection.boxes.shape == (1, 273, 4) and glance.tree.width * glance.tree.height == 100_000_000
 glance.save(sys.argv[2])
@@ -290,7 +295,7 @@ def test_a_tensor_on_the_gpu_is_looked_at_there(allocator, page):
     assert there.reconstruct().shape == (3, 960, 700) and there.picture().width > 720
 
 
-@pytest.mark.parametrize("allocator", ["foveated", "dag", "frequency", "uniform", "logpolar", "stratified"])
+@pytest.mark.parametrize("allocator", hm.list_allocators())
 def test_several_questions_about_one_image_get_the_looks_that_each_would_get_alone(allocator, page):
     eye = hm.Eye(allocator, "query", 50, scout=False)
     scene = eye.scene(hm.load_image(page))
@@ -300,6 +305,36 @@ def test_several_questions_about_one_image_get_the_looks_that_each_would_get_alo
         alone = eye.look_at(eye.scene(hm.load_image(page)), question)
         assert glance.question == question and torch.equal(glance.selection.boxes, alone.selection.boxes)
         assert torch.equal(glance.fixations, alone.fixations) and torch.equal(glance.relevance, alone.relevance)
+
+
+@pytest.mark.parametrize("allocator", hm.list_allocators())
+def test_several_images_get_the_cells_that_each_would_get_alone_where_the_rule_can(allocator, page):
+    eye, pixels = hm.Eye(allocator, "query", 50, scout=False), hm.load_image(page)
+    questions = ["What is at the top left?", "What is at the bottom right?"]
+    scene = Scene(torch.stack((pixels, 255 - pixels)), CellTree(*pixels.shape[1:]))
+    if not ALLOCATORS[allocator].batched:
+        with pytest.raises(InputError, match="one image at a time"):
+            eye.choose(scene, questions)
+        return
+    together = eye.choose(scene, questions)
+    for row, question in enumerate(questions):
+        alone = eye.look_at(eye.scene(scene.pixels[row]), question).selection
+        assert torch.equal(together.boxes[row], alone.boxes[0])
+
+
+SHIPPED = """
+from homunculus.eye import Eye
+import sys
+eye = Eye("dag", "query", 60, error="legibility")
+glance = eye.look(sys.argv[1], "What is the total?")
+(lines,) = glance.scene.lines.values()
+assert len(lines[0]) > 5 and glance.relevance.std() > 0
+"""
+
+
+def test_the_shipped_networks_are_found_out_of_the_box():
+    run = subprocess.run([sys.executable, "-c", SHIPPED, INVOICE], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
 
 
 def test_a_fixation_may_be_a_reversed_array():

@@ -16,15 +16,11 @@ def files_of(part: str) -> list[Path]:
     return sorted((ROOT / part).rglob("*.py")) if (ROOT / part).is_dir() else [ROOT / f"{part}.py"]
 
 
-def imports_of(file: Path, late: bool = True) -> set[str]:
-    """What a file imports; without `late` only what it imports as it is loaded itself, outside of functions."""
+def imports_of(file: Path) -> set[str]:
+    """What a file imports, inside of functions too."""
     found = set()
     tree = ast.parse(file.read_text())
-    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    inside = {id(node) for function in functions for node in ast.walk(function)}
     for node in ast.walk(tree):
-        if id(node) in inside and not late:
-            continue
         if isinstance(node, ast.Import):
             found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -45,18 +41,20 @@ def test_the_core_imports_torch_and_numpy_only(part):
                 assert name.split(".")[1] in CORE, f"{file.name} reaches out of the core: {name}"
 
 
-ORDER = [*CORE, "eye", "reader", "train"]
-WHEN_NEEDED = {"eye": {"reader"}}  # imported inside functions only: what most looks do without
+ORDER = [*CORE, "image", "runtime", "segment", "eye", "reader", "adapters", "peers", "eval", "train", "studio", "cli"]
 
 
 @pytest.mark.parametrize("part", ORDER)
 def test_nothing_flows_backwards(part):
     later = set(ORDER[ORDER.index(part) + 1 :])
     for file in files_of(part):
-        for late, forbidden in ((False, later), (True, later - WHEN_NEEDED.get(part, set()))):
-            for name in imports_of(file, late):
-                if name.startswith("homunculus."):
-                    assert name.split(".")[1] not in forbidden, f"{file.name} imports {name}"
+        for name in imports_of(file):
+            if name.startswith("homunculus."):
+                assert name.split(".")[1] not in later, f"{file.name} imports {name}"
+
+
+def test_every_folder_has_its_place_in_the_order():
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} <= set(ORDER)
 
 
 def test_the_whole_package_has_no_star_imports_and_no_file_that_does_not_fit_in_the_head():

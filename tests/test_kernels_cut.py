@@ -36,7 +36,7 @@ def by_kernel(tree: CellTree, gain: Tensor, rest: Tensor, budget: int) -> Tensor
 
 def by_torch(tree: CellTree, gain: Tensor, rest: Tensor, budget: int) -> Tensor:
     request = requested(tree, rest, budget)
-    return as_indices(fill(request, twin.partition(request, tree.subtree_max(gain)), rest), request.most)
+    return as_indices(fill(request, twin.partition(request, tree.subtree_max(gain)), rest), request.max_count)
 
 
 def check(device: str, tree: CellTree, gain: Tensor, rest: Tensor, budget: int) -> None:

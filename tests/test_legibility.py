@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from homunculus import CellTree, Eye, InputError, allocate
-from homunculus.allocators import legibility
+from homunculus.allocators import ALLOCATORS, legibility
 from homunculus.allocators.legibility import legibility_error, legible, need_level
 from homunculus.relevance import Scene
 from trees import PAGE, flat
 
-RULES = ["dag", "foveated"]
+RULES = [name for name, entry in ALLOCATORS.items() if entry.cuts_by_legibility]
 NO_LINES = torch.zeros(0, 5)
 
 

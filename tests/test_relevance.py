@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from homunculus import CellTree, InputError, list_relevances
 from homunculus.eye import shipped_scout
 from homunculus.pyramid import gaussian, laplacian, steerable
-from homunculus.relevance import Balance, HiZ, Scene, opponent, relevance_of
+from homunculus.relevance import RELEVANCES, Balance, HiZ, Scene, mix_relevances, relevance_of
 from homunculus.relevance.opponent import sureness
 from homunculus.relevance.query import blocks
 from homunculus.relevance.scene import Bands
@@ -38,6 +38,30 @@ def test_every_relevance_is_finite_and_not_negative_on_any_size(name, size):
     relevance = relevance_of(name, scene, ["What is at the top left?"], shipped_scout())
     assert relevance.shape == (1, scene.tree.size)
     assert torch.isfinite(relevance).all() and (relevance >= 0).all()
+
+
+@pytest.mark.parametrize("name", list_relevances())
+def test_its_entry_says_what_a_relevance_goes_by(name):
+    class Counting:
+        calls = 0
+
+        def __call__(self, scene: Scene, questions: list[str]) -> torch.Tensor:
+            self.calls += 1
+            fine = torch.full((len(questions), *scene.tree.shapes[0]), 0.1)
+            fine[:, :, len(questions[0])] = 1
+            return scene.tree.lift(fine, how="max")
+
+        def learned(self, scene: Scene) -> torch.Tensor:
+            return self(scene, [""])
+
+    entry, scene, scout = RELEVANCES[name], scene_of(noise(3, 640, 640)), Counting()
+    who, when = (relevance_of(name, scene, [question], scout) for question in ("Who?", "When?"))
+    assert bool(scout.calls) == entry.uses_scout and entry.needs_scout("Who?") == entry.uses_scout
+    assert torch.equal(who, when) != entry.uses_question
+    assert entry.needs_scout("") == (entry.uses_scout and not entry.uses_question)
+    if entry.has_spatial_prior:
+        x, y = argmax_point(scene, relevance_of(name, scene, ["What is at the bottom right?"]))
+        assert x > 320 and y > 320
 
 
 @pytest.mark.parametrize("name", ["information", "saliency", "opponent"])
@@ -241,9 +265,9 @@ def test_a_signal_that_says_the_same_everywhere_has_no_say():
     flat, sharp = torch.ones(1, tree.size), torch.zeros(1, tree.size)
     sharp[0, -1] = 1
     assert float(sureness(tree, flat)) == pytest.approx(0, abs=1e-9) and float(sureness(tree, sharp)) > 0.99
-    mixed = opponent(tree, {"query": flat, "saliency": sharp, "information": flat})
+    mixed = mix_relevances(tree, {"query": flat, "saliency": sharp, "information": flat})
     assert int(mixed.argmax()) == tree.size - 1 and float(mixed.min()) == pytest.approx(0.05)
-    nothing = opponent(tree, {"query": flat, "saliency": flat, "information": flat})
+    nothing = mix_relevances(tree, {"query": flat, "saliency": flat, "information": flat})
     assert float(nothing.std()) < 1e-6
 
 
@@ -252,7 +276,7 @@ def test_the_pairs_of_opposites_shape_the_mixture():
     signal = torch.rand(1, tree.size, generator=torch.Generator().manual_seed(0))
 
     def mean(**balance: float) -> float:
-        return float(opponent(tree, {"query": signal}, balance=Balance(**balance)).mean())
+        return float(mix_relevances(tree, {"query": signal}, balance=Balance(**balance)).mean())
 
     assert mean(particularise=1) < mean() < mean(particularise=-1)
     assert mean(explore=0) < mean(explore=0.5) < mean(explore=1) == pytest.approx(1)
@@ -260,13 +284,13 @@ def test_the_pairs_of_opposites_shape_the_mixture():
     fine = tree.grid(dense, 0).clone()
     fine[0, :8, :8], fine[0, 15, 15] = 1.0, 0.9
     dense[:, tree.at(0)] = fine.flatten(1)
-    focused, spread = (opponent(tree, {"query": dense}, balance=Balance(diversify=d)) for d in (0.0, 1.0))
+    focused, spread = (mix_relevances(tree, {"query": dense}, balance=Balance(diversify=d)) for d in (0.0, 1.0))
     lonely, crowd = tree.at(0).start + 15 * 20 + 15, tree.at(0).start + 4 * 20 + 4
     assert focused[0, lonely] < focused[0, crowd] and spread[0, lonely] > spread[0, crowd]
     with pytest.raises(InputError, match="explore"):
         Balance(explore=2)
     with pytest.raises(InputError, match="weight for each signal"):
-        opponent(tree, {"hearsay": signal})
+        mix_relevances(tree, {"hearsay": signal})
 
 
 def test_unknown_relevance_lists_the_known():

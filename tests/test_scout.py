@@ -3,7 +3,6 @@
 import shutil
 import socket
 import time
-import weakref
 from pathlib import Path
 
 import pytest
@@ -95,9 +94,8 @@ def test_a_scene_is_looked_at_once_whatever_is_asked():
     assert len(calls) == 1
     relevance_of("query", scene_of(200, 300), ["Who?"], scout)
     assert len(calls) == 2
-    features = weakref.ref(scout.page(scene).features)
     del scene
-    assert features() is None, "pages are kept longer than their scenes"
+    assert len(scout.seen) == 0, "pages are kept longer than their scenes"
 
 
 def test_an_empty_and_a_very_long_question_are_answered(scout):

@@ -126,10 +126,10 @@ def test_one_colour_is_one_segment(shade: int) -> None:
     assert not Felzenszwalb()(torch.full((3, 600, 500), shade, dtype=torch.uint8)).any()
 
 
-@pytest.mark.parametrize("most", [1, 2, 30, 96])
+@pytest.mark.parametrize("max_segments", [1, 2, 30, 96])
 @pytest.mark.parametrize("scale", [20.0, 400.0])
-def test_noise_has_no_more_segments_than_asked_for(most: int, scale: float) -> None:
-    assert Felzenszwalb(most=most, scale=scale)(noise(150, 150)).max() < most
+def test_noise_has_no_more_segments_than_asked_for(max_segments: int, scale: float) -> None:
+    assert Felzenszwalb(max_segments=max_segments, scale=scale)(noise(150, 150)).max() < max_segments
 
 
 def test_a_low_scale_reaches_the_most_and_keeps_it() -> None:
@@ -150,7 +150,7 @@ def test_a_page_has_a_handful_of_segments_and_its_figure_is_one() -> None:
 def test_merging_gives_the_thin_strip_to_the_side_it_resembles() -> None:
     labels = np.repeat([[0, 0, 0, 0, 1, 2, 2, 2, 2]], 6, axis=0)
     image = np.repeat([[[0.1], [0.1], [0.1], [0.1], [0.7], [0.9], [0.9], [0.9], [0.9]]], 6, axis=0)
-    merged = segment._merged(labels, image.repeat(3, axis=2).astype(np.float32), most=96, least=1)
+    merged = segment._merged(labels, image.repeat(3, axis=2).astype(np.float32), max_segments=96, min_interior=1)
     assert merged[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1]
 
 
@@ -163,7 +163,7 @@ def test_a_small_image_is_not_enlarged() -> None:
     assert Felzenszwalb()(noise(30, 50)).shape == (30, 50)
 
 
-@pytest.mark.parametrize("wrong", [{"side": 0}, {"most": 0}])
+@pytest.mark.parametrize("wrong", [{"side": 0}, {"max_segments": 0}])
 def test_counts_below_one_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(InputError, match="at least 1"):
         Felzenszwalb(**wrong)
@@ -224,7 +224,7 @@ def test_smaller_masks_lie_on_top_and_hidden_ones_leave_no_gap() -> None:
 
 @needs_sam
 def test_sam_gives_no_more_segments_than_asked_for() -> None:
-    assert MobileSam(points=3, most=2)(discs()[0]).max() == 1
+    assert MobileSam(points=3, max_segments=2)(discs()[0]).max() == 1
 
 
 @needs_sam

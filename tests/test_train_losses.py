@@ -1,10 +1,12 @@
 """Losses that teach the right thing, and looks of as many cells as asked for."""
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import torch
 
+from homunculus.allocators import ALLOCATORS
 from homunculus.cells import CellTree, Selection
 from homunculus.reader.letters import BLANK
 from homunculus.reader.scout import QUESTION
@@ -101,6 +103,20 @@ def test_the_encoder_looks_near_a_letter_of_its_page():
     expected = torch.tensor([[40.0, 10.0], [320.0, 240.0], [600.0, 300.0], [320.0, 240.0]])
     torch.testing.assert_close(found.median(0).values, expected, rtol=0, atol=12)
     assert losses.fixations(labels_of([]), 1, (480, 640)).shape == (1, 2)
+
+
+def test_every_allocator_is_drawn_as_often_as_its_entry_says(monkeypatch):
+    drawn, nearest = Counter(), Selection.of(CellTree(32, 32), torch.zeros(1, 1, dtype=torch.long))
+    monkeypatch.setattr(looks, "allocate", lambda name, *rest: drawn.update([name]))
+    monkeypatch.setattr(looks, "nearest", lambda *rest: nearest)
+    tree, rng, draws = CellTree(32, 32), random.Random(0), 4000
+    for _ in range(draws):
+        looks.drawn_look(tree, torch.tensor([[9.0, 9.0]]), 1, rng)
+    weights = {name: entry.training_weight for name, entry in ALLOCATORS.items() if entry.training_weight}
+    total = sum(weights.values()) + looks.NEAREST
+    assert drawn.keys() == weights.keys()
+    for name, weight in weights.items():
+        assert abs(drawn[name] / draws - weight / total) < 0.03
 
 
 def test_looks_have_as_many_cells_as_asked_for():

@@ -6,7 +6,6 @@ Colours and progress on a terminal, plain text when piped; exit code 0 only when
 from __future__ import annotations
 
 import ast
-import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,13 +20,14 @@ from rich.markup import escape
 from rich.progress import track
 
 from homunculus import __version__
-from homunculus.allocators import RULES, check_options, options_of
+from homunculus.allocators import ALLOCATORS, check_options, get_allocator
 from homunculus.bench import bench
 from homunculus.errors import ImageError, InputError
 from homunculus.eval.cli import evaluate, report
 from homunculus.eye import Eye, Glance
 from homunculus.image import MAX_PIXELS, load
 from homunculus.reader.cli import read
+from homunculus.relevance import list_relevances
 from homunculus.runtime.files import replacing
 from homunculus.train.cli import app as train_app
 
@@ -48,9 +48,7 @@ err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 # what several commands ask for
 Rule = Annotated[str, typer.Option("--allocator", "-a", help="Rule; see [b]homunculus allocators[/b].")]
-Matters = Annotated[
-    str, typer.Option("--relevance", "-r", help="What matters: information, saliency, query, learned, opponent.")
-]
+Matters = Annotated[str, typer.Option("--relevance", "-r", help=f"What matters: {', '.join(list_relevances())}.")]
 Budget = Annotated[int, typer.Option("--budget", "-k", help="How many tokens.")]
 Place = Annotated[
     str | None, typer.Option(help="Where to look: X,Y in pixels, 'centre' or 'words'; else where relevance peaks.")
@@ -282,16 +280,16 @@ def ask(
 def allocators(name: Annotated[str | None, typer.Argument(help="One allocator, to see its options.")] = None) -> None:
     """List the rules that choose the tokens, or describe one and its options."""
     if name is None:
-        for each, rule in RULES.items():
-            out.print(f"[bold]{each:20}[/bold] {inspect.getdoc(rule).splitlines()[0]}")  # type: ignore[union-attr]
+        for each, entry in ALLOCATORS.items():
+            out.print(f"[bold]{each:20}[/bold] {entry.description.splitlines()[0]}")
         out.print(
             "\nhomunculus allocators NAME tells the options of one; give them as --option NAME=VALUE.", style="dim"
         )
         return
-    options = options_of(name)
-    out.print(inspect.getdoc(RULES[name]), markup=False)
-    out.print("\noptions:" if options else "\nno options")
-    for key, parameter in options.items():
+    entry = get_allocator(name)
+    out.print(entry.description, markup=False)
+    out.print("\noptions:" if entry.options else "\nno options")
+    for key, parameter in entry.options.items():
         out.print(f"  {key} = {parameter.default!r}", markup=False)
 
 

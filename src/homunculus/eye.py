@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homunculus import fixation as looking
 from homunculus import image as images
 from homunculus import tokens
-from homunculus.allocators import allocate, check_options, options_of
+from homunculus.allocators import allocate, get_allocator
 from homunculus.allocators.wording import per_image
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import BatchError, InputError, shown, whole_number
-from homunculus.relevance import Scene, Scout, list_relevances, query, relevance_of
+from homunculus.fixation import centre, peak, words
+from homunculus.relevance import Scene, ScoutFunction, get_relevance, query, relevance_of
 from homunculus.runtime.files import replacing
 from homunculus.segment import Segmenter, list_segmenters
 from homunculus.segment import segmenter as segmenter_of
@@ -32,27 +32,28 @@ if TYPE_CHECKING:
     from homunculus.image import Source
 
 PICTURES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP", ".tif": "TIFF", ".tiff": "TIFF"}
-SCOUTED = ("query", "learned", "opponent")  # relevances that a scout has a part in
-EACH = {"error", "energy"}  # what rules want to know of an image that is the same for all questions
-ALONE = {"question", "segments"}  # and what keeps them from choosing for several questions together
-LineFinder: TypeAlias = Callable[[Scene], Sequence[Tensor]]  # tensors [n, 5], one for each image: see `legibility`
+LineFunction: TypeAlias = Callable[[Scene], Sequence[Tensor]]  # tensors [n, 5], one for each image: see `legibility`
 Fixation: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | Tensor | str | None"
 
 
+_loaders: dict[str, Callable[[], Any]] = {}
+
+
+def register_shipped(scout: Callable[[], ScoutFunction], finder: Callable[[], LineFunction]) -> None:
+    """Set how the networks that come with the package are loaded; the reader, which has them, does so."""
+    _loaders.update(scout=scout, finder=finder)
+
+
 @cache
-def shipped_scout() -> Scout:
+def shipped_scout() -> ScoutFunction:
     """The scout that comes with the package, loaded once."""
-    from homunculus.reader import load_scout
-
-    return load_scout()
+    return _loaders["scout"]()
 
 
 @cache
-def shipped_finder() -> LineFinder:
+def shipped_finder() -> LineFunction:
     """The line finder that comes with the package, loaded once."""
-    from homunculus.reader import load_finder
-
-    return load_finder().boxes
+    return _loaders["finder"]()
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +132,7 @@ class Glance:
         save(self, path)
 
 
-class Shown(Protocol):
+class Saveable(Protocol):
     """What can be saved as a picture or as numbers."""
 
     def picture(self) -> Image.Image:
@@ -143,7 +144,7 @@ class Shown(Protocol):
         ...
 
 
-def save(what: Shown, path: str | os.PathLike[str]) -> None:
+def save(what: Saveable, path: str | os.PathLike[str]) -> None:
     """Write a picture (.png, .jpg, .webp) or numbers (.json), as the name ends."""
     ending = Path(path).suffix.lower()
     if ending not in (".json", *PICTURES):
@@ -178,14 +179,13 @@ class Eye:
         *,
         cell: int = 32,
         levels: int | None = None,
-        scout: Scout | bool = True,
+        scout: ScoutFunction | bool = True,
         segmenter: str | Segmenter = "felzenszwalb",
-        finder: LineFinder | None = None,
+        finder: LineFunction | None = None,
         **options: Any,
     ) -> None:
-        check_options(allocator, options)
-        if relevance not in list_relevances():
-            raise InputError(f"there is no relevance {relevance!r}; choose one of {', '.join(list_relevances())}")
+        get_allocator(allocator).check(options)
+        get_relevance(relevance)
         CellTree(1, 1, cell, levels)  # wrong ones are named now rather than at the first look
         if isinstance(segmenter, str) and segmenter not in list_segmenters():
             raise InputError(f"there is no segmenter {segmenter!r}; choose one of {', '.join(list_segmenters())}")
@@ -270,12 +270,12 @@ class Eye:
         By a relevance of one's own [Q, N] if there is one.
         """
         rows = [self.weigh(scene, [asked]) for asked in questions] if relevance is None else list(relevance.split(1))
-        worded = self._worded(relevance)
+        has_prior = self._has_spatial_prior(relevance)
         places = [
-            self._fixate(scene, row, asked, fixation, fixations, worded)
+            self._fixate(scene, row, asked, fixation, fixations, has_prior)
             for row, asked in zip(rows, questions, strict=True)
         ]
-        if ALONE & options_of(self.allocator).keys() or len({place.shape for place in places}) != 1:
+        if not get_allocator(self.allocator).batched or len({place.shape for place in places}) != 1:
             return [self._glances(scene, [q], row, at)[0] for q, row, at in zip(questions, rows, places, strict=True)]
         return self._glances(scene, questions, torch.cat(rows), torch.cat(places))
 
@@ -290,47 +290,48 @@ class Eye:
         """
         if len(questions) != len(scene.pixels):
             raise InputError(f"there are {len(scene.pixels)} images but {len(questions)} questions")
-        if ALONE & options_of(self.allocator).keys():
+        if not get_allocator(self.allocator).batched:
             raise InputError(f"{self.allocator} chooses for one image at a time; use look")
-        worded, relevance = self._worded(relevance), self.weigh(scene, questions) if relevance is None else relevance
-        places = looking.peak(scene.tree, relevance if worded else relevance * query(scene, list(questions)))
-        options = self.options | self._context(scene, questions[0])
-        return allocate(self.allocator, scene.tree, relevance, self.budget, places, **options)
+        has_prior, relevance = (
+            self._has_spatial_prior(relevance),
+            self.weigh(scene, questions) if relevance is None else relevance,
+        )
+        places = peak(scene.tree, relevance if has_prior else relevance * query(scene, list(questions)))
+        return self._allocate(scene, questions, relevance, places)
 
     def _glances(self, scene: Scene, questions: Sequence[str], relevance: Tensor, places: Tensor) -> list[Glance]:
         """Glances at one image: relevance [Q, N], places [Q, F, 2]."""
-        context = self._context(scene, questions[0])
-        for name in EACH & context.keys():
-            context[name] = context[name].expand(len(questions), *context[name].shape[1:])
-        options = self.options | context
-        chosen = allocate(self.allocator, scene.tree, relevance, self.budget, places, **options)
+        chosen = self._allocate(scene, questions, relevance, places)
         return [
             Glance(question, self.allocator, self.budget, chosen.row(i), places[i], relevance[i], scene)
             for i, question in enumerate(questions)
         ]
 
-    def _scout(self, question: str) -> Scout | None:
-        """The scout where it has something to say: a free look has no question for it."""
-        if self.relevance not in SCOUTED or self.scout is False or not (question or self.relevance == "learned"):
+    def _allocate(self, scene: Scene, questions: Sequence[str], relevance: Tensor, places: Tensor) -> Selection:
+        options = self.options | self.context(scene, questions)
+        return allocate(self.allocator, scene.tree, relevance, self.budget, places, **options)
+
+    def _scout(self, question: str) -> ScoutFunction | None:
+        if self.scout is False or not get_relevance(self.relevance).needs_scout(question):
             return None
         return shipped_scout() if self.scout is True else self.scout
 
-    def _worded(self, given: Tensor | None) -> bool:
-        """Whether relevance has the places in it that a question names: only `query`, unless another is given."""
-        return given is None and self.relevance == "query"
+    def _has_spatial_prior(self, given: Tensor | None) -> bool:
+        """Whether relevance has the places in it that a question names; one that is given has not."""
+        return given is None and get_relevance(self.relevance).has_spatial_prior
 
     def _fixate(
-        self, scene: Scene, relevance: Tensor, question: str, fixation: Fixation, count: int, worded: bool
+        self, scene: Scene, relevance: Tensor, question: str, fixation: Fixation, count: int, has_prior: bool
     ) -> Tensor:
         if isinstance(fixation, str):
             if fixation not in ("centre", "words"):
                 raise InputError(f"fixation must be (x, y) in pixels, 'centre', 'words' or None, got {fixation!r}")
-            named = looking.centre(scene.tree) if fixation == "centre" else looking.words(scene.tree, question)
+            named = centre(scene.tree) if fixation == "centre" else words(scene.tree, question)
             if named is not None:
                 return named
             fixation = None  # no place is named
         if fixation is None:
-            return looking.peak(scene.tree, relevance if worded else relevance * query(scene, [question]), count)
+            return peak(scene.tree, relevance if has_prior else relevance * query(scene, [question]), count)
         try:
             array = np.ascontiguousarray(fixation) if isinstance(fixation, np.ndarray) else fixation
             points = torch.as_tensor(array, dtype=torch.float64)
@@ -353,17 +354,18 @@ class Eye:
             scene.lines[finder] = list(finder(scene))
         return scene.lines[finder]
 
-    def _context(self, scene: Scene, question: str) -> dict[str, Any]:
-        """What the rule wants to know beyond relevance, if the user has not said it: only what it asks for is made."""
+    def context(self, scene: Scene, questions: Sequence[str]) -> dict[str, Any]:
+        """What the rule needs beyond relevance, if the user has not given it: only what it takes is made.
+
+        The scene holds an image for each question, or one for all.
+        """
         sources: dict[str, Callable[[], Any]] = {
-            "error": lambda: scene.lost,
-            "energy": lambda: scene.lost_along(),
-            "question": lambda: question,
+            "error": lambda: scene.lost.expand(len(questions), -1),
+            "energy": lambda: scene.lost_along().expand(len(questions), -1, -1),
+            "lines": lambda: self._lines(scene),
+            "question": lambda: questions[0],
             "segments": lambda: [self._segments(scene)],
         }
-        said = set(self.options)
-        if self.by_legibility:
-            sources["lines"] = lambda: self._lines(scene)
-            said -= {"error"}  # its tensor is what counts once all print is legible
-        wanted = options_of(self.allocator).keys() & sources.keys() - said
-        return {name: sources[name]() for name in sorted(wanted)}
+        # by legibility, the tensor `error` is what counts once all print is legible
+        given = self.options.keys() - {"error"} if self.by_legibility else self.options.keys() | {"lines"}
+        return {name: sources[name]() for name in sorted(get_allocator(self.allocator).context - given)}

@@ -14,7 +14,7 @@ from homunculus.errors import InputError, whole_number
 from homunculus.relevance.spatial import regions
 
 PAGE_DEGREES = 20.0
-MOST = 1000  # fixations of a look
+MAX_FIXATIONS = 1000  # fixations of a look
 
 
 def pixels_per_degree(tree: CellTree, degrees: float = PAGE_DEGREES) -> Tensor:
@@ -58,7 +58,7 @@ def peak(
     places = (boxes[..., :2] + boxes[..., 2:]).double() / 2  # [B or 1, n0, 2]
     off_centre = (places - centre(tree)).square().sum(2).expand_as(value)
     found = []
-    for _ in range(whole_number("count of fixations", count, 1, MOST)):
+    for _ in range(whole_number("count of fixations", count, 1, MAX_FIXATIONS)):
         ties = value == value.amax(1, keepdim=True)
         chosen = torch.where(ties, off_centre, torch.inf).argmin(1)
         at = places.expand(len(value), -1, 2)[torch.arange(len(value), device=value.device), chosen]

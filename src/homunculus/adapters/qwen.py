@@ -18,7 +18,7 @@ from homunculus.adapters.crops import in_blocks, pixels_of
 from homunculus.cells import Selection
 from homunculus.errors import InputError
 from homunculus.kernels.choice import kernels_for
-from homunculus.reader.sight import Sight
+from homunculus.reader.selection_graphs import SelectionGraphs
 from homunculus.runtime.graphs import Replay
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class Qwen(Gridded):
             )
 
     @cached_property
-    def sight(self) -> Sight:
+    def selection_graphs(self) -> SelectionGraphs:
         """How it looks at images of sizes that it has met before; blocks come as the tower reads them."""
-        return Sight(self._blocks)
+        return SelectionGraphs(self._blocks)
 
     def _blocks(self, levels: Sequence[Tensor], chosen: Selection) -> Tensor:
         """Chosen blocks, as their patches [B, K, merge merge 3 T p p] where a kernel writes them so, else as pixels."""

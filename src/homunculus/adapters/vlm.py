@@ -22,9 +22,10 @@ from homunculus.adapters.crops import crops
 from homunculus.adapters.layout import laid_out
 from homunculus.adapters.prefill import Prefill
 from homunculus.errors import InputError, whole_number
-from homunculus.eye import SCOUTED, Eye, Glance, save
+from homunculus.eye import Eye, Glance, save
 from homunculus.reader import load_scout
 from homunculus.reader.model import COLDEST, SEEDS
+from homunculus.relevance import get_relevance
 from homunculus.viz import picture
 
 Messages = Sequence[dict[str, Any]]
@@ -108,8 +109,8 @@ class VLM:
         """
         where, allocator = self._checked(budget, where, allocator, relevance)
         texts, asked, pictures = self.asked(images, questions)
-        scout = self.scout if scout is True and relevance in SCOUTED else scout
         known = "information" if relevance == "attention" else relevance
+        scout = self.scout if scout is True and get_relevance(known).uses_scout else scout
         eye = Eye(allocator, known, budget, cell=self.family.cell, scout=scout, **options)
         if where == "crops":
             return self._cropped(questions, pictures, eye)

@@ -1,23 +1,18 @@
 """The rules that choose which cells become tokens, by name.
 
-Adding one: a file with `rule(request, *, options) -> mask [B, N]`, its line in RULES, its row in docs/allocators.md.
-The tests run every name in RULES through the same properties.
+Adding one: a file with `rule(request, *, options) -> mask [B, N]`, its entry in ALLOCATORS, its row in
+docs/allocators.md. The tests run every entry through the same properties.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from math import isfinite
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from homunculus import fixation as looking
 from homunculus.allocators.atlas import atlas
 from homunculus.allocators.coverage import coverage, coverage_loss
 from homunculus.allocators.dag import dag
@@ -29,91 +24,60 @@ from homunculus.allocators.logpolar import logpolar
 from homunculus.allocators.pseudo_logpolar import PseudoLogPolar, pseudo_logpolar
 from homunculus.allocators.pyramid import pyramid
 from homunculus.allocators.random import random
+from homunculus.allocators.registry import Allocator
 from homunculus.allocators.strata import adaptive_stratified, stratified
 from homunculus.allocators.uniform import uniform
 from homunculus.allocators.vortex import vortex
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError, shown, whole_number
+from homunculus.fixation import peak
 from homunculus.kernels.choice import capturing
 
 __all__ = [
-    "RULES",
+    "ALLOCATORS",
+    "Allocator",
     "PseudoLogPolar",
     "allocate",
     "check_options",
     "coverage_loss",
+    "get_allocator",
     "list_allocators",
-    "options_of",
-    "rule",
 ]
 
-RULES: dict[str, Callable[..., Tensor | Selection]] = {
-    "uniform": uniform,
-    "grid": grid,
-    "random": random,
-    "pyramid": pyramid,
-    "foveated": foveated,
-    "atlas": atlas,
-    "dag": dag,
-    "frequency": frequency,
-    "logpolar": logpolar,
-    "stratified": stratified,
-    "adaptive-stratified": adaptive_stratified,
-    "coverage": coverage,
-    "pseudo-logpolar": pseudo_logpolar,
-    "vortex": vortex,
-}
+_ENTRIES = (
+    Allocator(uniform, training_weight=1),
+    Allocator(grid, capturable=True, training_weight=1),
+    Allocator(random, training_weight=1),
+    Allocator(pyramid, training_weight=1),
+    Allocator(foveated, capturable=True, training_weight=5),
+    Allocator(atlas),
+    Allocator(dag, capturable=True, training_weight=3),
+    Allocator(frequency, training_weight=1),
+    Allocator(logpolar, training_weight=1),
+    Allocator(stratified, training_weight=1),
+    Allocator(adaptive_stratified),
+    Allocator(coverage),
+    Allocator(pseudo_logpolar),
+    Allocator(vortex),
+)
+ALLOCATORS: dict[str, Allocator] = {entry.name: entry for entry in _ENTRIES}
 
 
 def list_allocators() -> list[str]:
     """Names that `allocate` and `Eye` take."""
-    return list(RULES)
+    return list(ALLOCATORS)
 
 
-def rule(name: str) -> Callable[..., Tensor | Selection]:
-    """The rule of that name."""
-    if not isinstance(name, str) or name not in RULES:
-        raise InputError(f"there is no allocator {name!r}; choose one of {', '.join(RULES)}")
-    return RULES[name]
-
-
-@cache
-def _types_of(name: str) -> dict[str, Any]:
-    return get_type_hints(rule(name))
-
-
-@cache
-def options_of(name: str) -> dict[str, inspect.Parameter]:
-    """The options that an allocator takes beyond tree, relevance, budget and fixation."""
-    parameters = inspect.signature(rule(name)).parameters
-    return {key: value for key, value in parameters.items() if value.kind is inspect.Parameter.KEYWORD_ONLY}
+def get_allocator(name: str) -> Allocator:
+    """The registry's entry of that name."""
+    if not isinstance(name, str) or name not in ALLOCATORS:
+        raise InputError(f"there is no allocator {name!r}; choose one of {', '.join(ALLOCATORS)}")
+    return ALLOCATORS[name]
 
 
 def check_options(name: str, options: Mapping[str, object]) -> None:
-    """Options of the right names and types; what their values may be, each rule says itself."""
-    rule(name)
-    known = options_of(name)
-    for key, value in options.items():
-        if key not in known:
-            takes = f"takes {', '.join(known)}" if known else "takes no options"
-            raise InputError(f"{name} has no option {key!r}; it {takes}")
-        if not _fits(value, _types_of(name)[key]):
-            raise InputError(f"{key} of {name} must be {known[key].annotation}, got {shown(value)}")
-
-
-def _fits(value: object, hint: Any) -> bool:
-    """Whether a value is of an option's type: numbers finite, a bool is no number, a text is no sequence."""
-    parts = get_args(hint)
-    if get_origin(hint) in (Union, UnionType):
-        return any(_fits(value, part) for part in parts)
-    if hint in (int, float):
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        return whole or (hint is float and isinstance(value, float) and isfinite(value))
-    if get_origin(hint) in (tuple, Sequence):
-        if not isinstance(value, (tuple, list)) or (get_origin(hint) is tuple and len(value) != len(parts)):
-            return False
-        return all(_fits(each, parts[0]) for each in value)
-    return isinstance(value, hint)
+    """Options that an allocator takes, of the right types; what their values may be, each rule says itself."""
+    get_allocator(name).check(options)
 
 
 def allocate(
@@ -132,12 +96,13 @@ def allocate(
         relevance [B, N]; fixation [B, 2] or [B, F, 2] in pixels, x before y, None for the peak of the relevance;
         valid [B, N] when images of different sizes share a tree (a tree made by `CellTree.bucket` knows it itself).
     """
-    check_options(name, options)
+    allocator = get_allocator(name)
+    allocator.check(options)
     request = _request(tree, relevance, budget, fixation, valid)
-    chosen = rule(name)(request, **options)
+    chosen = allocator.rule(request, **options)
     if isinstance(chosen, Selection):
         return chosen
-    return Selection.of(request.tree, as_indices(chosen, request.most))
+    return Selection.of(request.tree, as_indices(chosen, request.max_count))
 
 
 def _request(tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor | None, valid: Tensor | None) -> Request:
@@ -158,7 +123,7 @@ def _request(tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor | 
         b, n = (~finite).nonzero()[0].tolist()
         raise InputError(f"relevance must be finite, got {relevance[b, n].item()} at row {b}, cell {n}")
     if fixation is None:
-        return Request(tree, relevance, looking.peak(tree, relevance), budget)
+        return Request(tree, relevance, peak(tree, relevance), budget)
     return Request(tree, relevance, _checked(tree, fixation, len(relevance)), budget)
 
 

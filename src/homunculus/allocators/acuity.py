@@ -31,7 +31,7 @@ def acuity_gain(request: Request, e: Tensor, m0: float = M0, e0: float = E0, fov
     """
     gain = request.tree.span * magnification(e, m0, e0)
     if share_of_tokens("fovea", fovea) > 0:
-        near = best(-e, (request.quota * fovea).round().long(), request.tree.fine, request.most)
+        near = best(-e, (request.quota * fovea).round().long(), request.tree.fine, request.max_count)
         gain = gain * (1 + 1e30 * near)  # their ancestors follow, for a parent ranks as high as its best child
     return gain
 

@@ -12,7 +12,7 @@ from homunculus.allocators.seats import seats, top_of_each, worth_of
 from homunculus.cells import CellTree
 from homunculus.errors import InputError
 
-LEAST, MOST = 0.25, 0.9  # of the tokens go to the foreground
+MIN_SHARE, MAX_SHARE = 0.25, 0.9  # of the tokens go to the foreground
 
 
 def atlas(request: Request, *, segments: Tensor | Sequence[Tensor] | None = None) -> Tensor:
@@ -23,23 +23,23 @@ def atlas(request: Request, *, segments: Tensor | Sequence[Tensor] | None = None
     share of the relevance, within 25 and 90 %; each segment gets its part by its summed relevance.
     """
     tree, here = request.tree, request.tree.at(0)
-    there, value = tree.valid[:, here].expand(len(request.relevance), -1), request.weight[:, here]
+    valid, value = tree.valid[:, here].expand(len(request.relevance), -1), request.weight[:, here]
     if segments is None:
         whole = as_whole(value)
-        label = (whole * there.sum(1, keepdim=True) > whole.sum(1, keepdim=True)).long()  # above the mean
+        label = (whole * valid.sum(1, keepdim=True) > whole.sum(1, keepdim=True)).long()  # above the mean
     else:
         label = labels_of_cells(tree, segments, len(value))
-    cells = label.new_zeros(len(label), int(label.max()) + 1).scatter_add_(1, label, there.long())  # [B, S]
+    cells = label.new_zeros(len(label), int(label.max()) + 1).scatter_add_(1, label, valid.long())  # [B, S]
     worth = worth_of(label, value, cells)
     total = worth.sum(1, keepdim=True)
     front = (worth * cells.sum(1, keepdim=True) >= total * cells) & (cells > 0)  # at least as relevant as the mean
-    share = ((worth * front).sum(1, keepdim=True) / total).clamp(LEAST, MOST)
-    among = there & front.gather(1, label)
+    share = ((worth * front).sum(1, keepdim=True) / total).clamp(MIN_SHARE, MAX_SHARE)
+    among = valid & front.gather(1, label)
     tokens = (share * request.quota).round().long()
-    quota = seats(worth * front, cells * front, tokens, request.most, largest=request.most, one_each=True)
+    quota = seats(worth * front, cells * front, tokens, request.max_count, largest=request.max_count, one_each=True)
     mask = torch.zeros_like(request.relevance, dtype=torch.bool)
     mask[:, here] = top_of_each(label, request.relevance[:, here], quota, among)
-    return fill(request, mask | _background(request, mask, there & ~among), request.relevance)
+    return fill(request, mask | _background(request, mask, valid & ~among), request.relevance)
 
 
 def labels_of_cells(tree: CellTree, segments: Tensor | Sequence[Tensor], images: int) -> Tensor:
@@ -70,4 +70,4 @@ def _background(request: Request, taken: Tensor, behind: Tensor) -> Tensor:
     depth = torch.tensor(tree.depths, device=tree.device)[:, None]
     fits = (per_level <= room) & (torch.arange(tree.levels, device=tree.device) < depth)
     finest = torch.where(fits.any(1, keepdim=True), fits.int().argmax(1, keepdim=True), depth - 1)
-    return best(request.relevance, room, mostly & (tree.level == finest) & ~taken, request.most)
+    return best(request.relevance, room, mostly & (tree.level == finest) & ~taken, request.max_count)

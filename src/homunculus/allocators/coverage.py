@@ -30,33 +30,33 @@ def coverage_loss(
         raise InputError(f"scores must be [B, {tree.size}] for {tree!r}, got {list(scores.shape)}")
     tree = tree.to(scores.device)
     here = tree.at(0)
-    there = tree.valid[:, here].expand(len(scores), -1)
-    chosen = soft_topk(scores[:, here], there, budget, temperature)
-    region = stratum_of(tree, torch.tensor([[regions, regions]], device=scores.device)).expand_as(there)
-    none = torch.log1p(-chosen.clamp(max=1 - 1e-6)) * there  # log of the chance that a cell is not chosen
+    valid = tree.valid[:, here].expand(len(scores), -1)
+    chosen = soft_topk(scores[:, here], valid, budget, temperature)
+    region = stratum_of(tree, torch.tensor([[regions, regions]], device=scores.device)).expand_as(valid)
+    none = torch.log1p(-chosen.clamp(max=1 - 1e-6)) * valid  # log of the probability that a cell is not chosen
     empty = none.new_zeros(len(scores), regions**2).scatter_add(1, region, none).exp()  # [B, regions^2]
-    cells = torch.zeros_like(empty).scatter_add(1, region, there.to(empty.dtype))
+    cells = torch.zeros_like(empty).scatter_add(1, region, valid.to(empty.dtype))
     return weight * ((empty * (cells > 0)).sum(1) / (cells > 0).sum(1)).mean()
 
 
-def soft_topk(scores: Tensor, there: Tensor, count: int, temperature: float) -> Tensor:
-    """Chance that each score is among the `count` highest: a sigmoid around a threshold at which they add up to it.
+def soft_topk(scores: Tensor, valid: Tensor, count: int, temperature: float) -> Tensor:
+    """Probability of each score to be among the `count` highest: a sigmoid around a threshold that makes them add up.
 
-    Raising all scores changes nothing, so no loss can be cheated that way. scores, there [B, n] -> [B, n]
+    Raising all scores changes nothing, so no loss can be cheated that way. scores, valid [B, n] -> [B, n]
     """
     if not temperature > 0:
         raise InputError(f"temperature must be above 0, got {temperature!r}")
-    scores = torch.where(there, scores, 0)  # what lies on padding does not matter
-    wanted = there.sum(1, keepdim=True).clamp(max=count) - 0.5  # half a cell less: all of them needs no threshold
+    scores = torch.where(valid, scores, 0)  # what lies on padding does not matter
+    wanted = valid.sum(1, keepdim=True).clamp(max=count) - 0.5  # half a cell less: all of them needs no threshold
     with torch.no_grad():
-        low = torch.where(there, scores, torch.inf).amin(1, keepdim=True) - 20 * temperature
-        high = torch.where(there, scores, -torch.inf).amax(1, keepdim=True) + 20 * temperature
+        low = torch.where(valid, scores, torch.inf).amin(1, keepdim=True) - 20 * temperature
+        high = torch.where(valid, scores, -torch.inf).amax(1, keepdim=True) + 20 * temperature
         for _ in range(50):
             middle = (low + high) / 2
-            many = (torch.sigmoid((scores - middle) / temperature) * there).sum(1, keepdim=True) > wanted
+            many = (torch.sigmoid((scores - middle) / temperature) * valid).sum(1, keepdim=True) > wanted
             low, high = torch.where(many, middle, low), torch.where(many, high, middle)
-        chance = torch.sigmoid((scores - low) / temperature) * there
-        slope = (chance * (1 - chance)).sum(1, keepdim=True).clamp(min=1e-12) / temperature
-    first = torch.sigmoid((scores - low) / temperature) * there
+        probs = torch.sigmoid((scores - low) / temperature) * valid
+        slope = (probs * (1 - probs)).sum(1, keepdim=True).clamp(min=1e-12) / temperature
+    first = torch.sigmoid((scores - low) / temperature) * valid
     threshold = low + (first.sum(1, keepdim=True) - wanted) / slope  # one Newton step: its gradient is the threshold's
-    return torch.sigmoid((scores - threshold) / temperature) * there
+    return torch.sigmoid((scores - threshold) / temperature) * valid

@@ -28,7 +28,7 @@ def cut(request: Request, gain: Tensor, rest: Tensor | None = None) -> Tensor:
 
 
 def by_kernel(request: Request, gain: Tensor, rest: Tensor) -> Tensor:
-    """The indices [B, most] of the cells that `cut` chooses, in two launches for most trees."""
+    """The indices [B, max_count] of the cells that `cut` chooses, in two launches for most trees."""
     from homunculus.kernels import cut as kernel
 
     tree = request.tree
@@ -57,5 +57,5 @@ def partition(request: Request, priority: Tensor) -> Tensor:
     born = roots | split[:, tree.parent.clamp(min=0)]  # a root's clamped parent does not matter: it is born anyway
     mask = born & ~split & tree.valid
     if request.budget < max(tree.root_counts):
-        mask = torch.where(room < 0, best(priority, request.quota, roots, request.most), mask)
+        mask = torch.where(room < 0, best(priority, request.quota, roots, request.max_count), mask)
     return mask

@@ -1,9 +1,9 @@
 """What all allocators share: the request, choosing the best, filling up to the budget, an exact order.
 
 A rule is a function `rule(request, **options) -> mask [B, N]` with exactly `request.quota` cells a row (or a Selection
-when it leaves the tree, or the indices [B, most] that a kernel found). Everything here has static shapes, no loop over
-cells or images, and breaks ties in tree order, so that a row comes out the same alone, in a batch, and in a bucket of
-images of other sizes.
+when it leaves the tree, or the indices [B, max_count] that a kernel found). Everything here has static shapes, no loop
+over cells or images, and breaks ties in tree order, so that a row comes out the same alone, in a batch, and in a bucket
+of images of other sizes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Request:
         return self.relevance.clamp(min=0)
 
     @property
-    def most(self) -> int:
+    def max_count(self) -> int:
         """The longest row of the selection."""
         return min(self.budget, max(self.tree.counts))
 
@@ -49,15 +49,15 @@ class Request:
         return counts.clamp(max=self.budget)[:, None].expand(len(self.relevance), 1)
 
 
-def best(score: Tensor, count: Tensor, among: Tensor, most: int) -> Tensor:
+def best(score: Tensor, count: Tensor, among: Tensor, max_count: int) -> Tensor:
     """Mask of the `count` [B, 1] highest scores among the allowed cells; ties go to the first in tree order.
 
-    `most` bounds count from above. Rows with fewer allowed cells than asked for give all of them.
+    `max_count` bounds count from above. Rows with fewer allowed cells than asked for give all of them.
     """
     score = torch.where(among, score, -torch.inf)
-    if most < 1:
+    if max_count < 1:
         return torch.zeros_like(among).expand_as(score)
-    top = score.topk(min(most, score.shape[1]), dim=1).values
+    top = score.topk(min(max_count, score.shape[1]), dim=1).values
     threshold = top.gather(1, (count - 1).clamp(0, top.shape[1] - 1))  # [B, 1]
     threshold = torch.where(count > 0, threshold, torch.inf)
     chosen = (score >= threshold) & among
@@ -72,20 +72,20 @@ def fill(request: Request, mask: Tensor, score: Tensor) -> Tensor:
     """Bring every row to its quota: the best remaining fine cells, and when there are none, the best of the rest."""
     tree = request.tree
     room = request.quota - mask.sum(1, keepdim=True)
-    mask = mask | best(score, room, tree.fine & ~mask, request.most)
+    mask = mask | best(score, room, tree.fine & ~mask, request.max_count)
     if request.budget > min(tree.fine_counts):
         room = request.quota - mask.sum(1, keepdim=True)
-        mask = mask | best(score, room, tree.valid & ~mask, request.most)
+        mask = mask | best(score, room, tree.valid & ~mask, request.max_count)
     return mask
 
 
-def as_indices(mask: Tensor, most: int) -> Tensor:
-    """The cells of a mask [B, N] in tree order, -1 behind the last: [B, most]. Indices stay what they are."""
+def as_indices(mask: Tensor, max_count: int) -> Tensor:
+    """The cells of a mask [B, N] in tree order, -1 behind the last: [B, max_count]. Indices stay what they are."""
     if mask.dtype == torch.int64:
         return mask
-    slot = torch.where(mask, mask.cumsum(1) - 1, most)  # the unchosen share one slot that is thrown away
+    slot = torch.where(mask, mask.cumsum(1) - 1, max_count)  # the unchosen share one slot that is thrown away
     cells = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
-    return cells.new_full((len(mask), most + 1), -1).scatter_(1, slot, cells)[:, :most]
+    return cells.new_full((len(mask), max_count + 1), -1).scatter_(1, slot, cells)[:, :max_count]
 
 
 def as_whole(values: Tensor) -> Tensor:
@@ -108,8 +108,8 @@ def per_cell(name: str, values: Tensor, request: Request, several: bool = False)
     if values.shape[:2] != request.relevance.shape or values.ndim > 2 + several or values.numel() == 0:
         raise InputError(f"{name} must be {list(request.relevance.shape)} like the relevance, got {list(values.shape)}")
     if request.tree.is_bucket:  # what lies on padding does not matter
-        there = request.tree.valid if values.ndim == 2 else request.tree.valid[..., None]
-        values = torch.where(there, values, 0)
+        valid = request.tree.valid if values.ndim == 2 else request.tree.valid[..., None]
+        values = torch.where(valid, values, 0)
     low, high = torch.aminmax(values)
     if not capturing(values) and not (low >= 0 and high < torch.inf):  # false for NaN too
         raise InputError(f"{name} must hold finite numbers of at least 0, got {low.item()} to {high.item()}")

@@ -64,7 +64,7 @@ def _share_out(request: Request, energy: Tensor, share: Tensor) -> Tensor:
     inner = request.tree.inner
     value, group = energy.max(2)  # [B, inner]
     value = value * request.weight[:, :inner]
-    there = request.tree.valid[:, :inner]  # what an image does not have comes behind what it has
-    place = rank_in_group(group, torch.where(there, value, -1.0), energy.shape[2])
+    valid = request.tree.valid[:, :inner]  # what an image does not have comes behind what it has
+    place = rank_in_group(group, torch.where(valid, value, -1.0), energy.shape[2])
     gain = share.gather(1, group) / (2 * place + 1) * (value > 0)
     return torch.cat((gain, gain.new_zeros(len(gain), request.tree.size - inner)), 1)

@@ -94,11 +94,7 @@ def _overlap(low: Tensor, high: Tensor, edges: Tensor) -> Tensor:
 
 
 def illegible_print(
-    request: Request,
-    error: Tensor | str | None,
-    lines: Sequence[Tensor] | None,
-    min_print: float,
-    clear_print: float,
+    request: Request, error: Tensor | str | None, lines: Sequence[Tensor] | None, min_print: float, clear_print: float
 ) -> Tensor | None:
     """`legibility_error` by the options of a rule: [B, N], or [1, N] where all rows share lines; None without lines."""
     named = isinstance(error, str)

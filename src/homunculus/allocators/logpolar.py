@@ -14,7 +14,7 @@ from homunculus.cells import Selection
 from homunculus.errors import InputError, whole_number
 from homunculus.fixation import PAGE_DEGREES
 
-MOST_BINS = 4096  # along either axis
+MAX_BINS = 4096  # along either axis
 PHASE = 0.382  # of a sector: keeps sector borders off the axes and diagonals, where cells would lie exactly on them
 
 
@@ -57,31 +57,28 @@ def logpolar(
     cells, e = acuity_cells(request, oversample, e0, degrees, fovea)
     at = Compact(request, cells, e)
     rho = RADII[radius](at.e * (1 + beta * relative(at.relevance.clamp(min=0))), alpha)
-    bins = (at.gaze * rings + _fraction(rho, at.there, rings)) * sectors + _sector(at.angle, sectors)
-    kept = at.fixated | best(-at.e, (request.quota * fovea).round().long(), at.there & at.fine, central)
+    bins = (at.gaze * rings + _fraction(rho, at.valid, rings)) * sectors + _sector(at.angle, sectors)
+    kept = at.fixated | best(-at.e, (request.quota * fovea).round().long(), at.valid & at.fine, central)
     count = gazes * rings * sectors
     return at.finish(at.best_of_each(torch.where(kept, count, bins), count), kept, count + central + gazes)
 
 
-RADII = {
-    "log": lambda r, alpha: (r + alpha).log(),
-    "acuity": lambda r, alpha: 60 / 0.3 * (1 + 0.3 * r).log(),
-}
+RADII = {"log": lambda r, alpha: (r + alpha).log(), "acuity": lambda r, alpha: 60 / 0.3 * (1 + 0.3 * r).log()}
 
 
 class Compact:
     """The cells of a cut without the rest of the tree: a few hundred entries a row instead of thousands.
 
     Shape:
-        index, e, relevance, angle, there [B, M]; `there` is False behind the last cell of a row; `gaze` [B, M] is the
+        index, e, relevance, angle, valid [B, M]; `valid` is False behind the last cell of a row; `gaze` [B, M] is the
         nearest fixation, `offset` [B, M, 2] the way from it in pixels.
     """
 
     def __init__(self, request: Request, cells: Tensor, e: Tensor) -> None:
-        self.request, self.there = request, cells >= 0
+        self.request, self.valid = request, cells >= 0
         self.index = cells.clamp(min=0)
-        self.e = torch.where(self.there, e.gather(1, self.index), torch.inf)
-        self.relevance = torch.where(self.there, request.relevance.gather(1, self.index), -torch.inf)
+        self.e = torch.where(self.valid, e.gather(1, self.index), torch.inf)
+        self.relevance = torch.where(self.valid, request.relevance.gather(1, self.index), -torch.inf)
         offsets = request.tree.centre[self.index][:, :, None] - request.fixation[:, None]  # [B, M, F, 2]
         self.gaze = offsets.square().sum(3).argmin(2)
         self.offset = offsets.gather(2, self.gaze[..., None, None].expand(-1, -1, 1, 2))[:, :, 0]
@@ -96,7 +93,7 @@ class Compact:
     def fixated(self) -> Tensor:
         """The cell of the cut in which each fixation lies."""
         away = self.offset.abs().amax(2)
-        inside = self.there & (away <= self.request.tree.span[self.index] / 2)
+        inside = self.valid & (away <= self.request.tree.span[self.index] / 2)
         one, found = torch.ones_like(self.request.quota), torch.zeros_like(inside)
         for gaze in range(self.request.fixation.shape[1]):
             found = found | best(-away, one, inside & (self.gaze == gaze), 1)
@@ -104,7 +101,7 @@ class Compact:
 
     def best_of_each(self, bins: Tensor, count: int) -> Tensor:
         """Mask [B, M] of the most relevant cell in each of `count` bins; bin `count` is none; ties in tree order."""
-        inside = self.there & (bins < count)
+        inside = self.valid & (bins < count)
         bins = torch.where(inside, bins, count)
         top = self.relevance.new_full((len(bins), count + 1), -torch.inf)
         top = top.scatter_reduce(1, bins, self.relevance, "amax")
@@ -122,9 +119,9 @@ class Compact:
         request, score = self.request, self.relevance if score is None else score
         chosen = chosen | kept
         if at_most > min(request.budget, *request.tree.counts):
-            chosen = best(torch.where(kept, torch.inf, score), request.quota, chosen, request.most)
+            chosen = best(torch.where(kept, torch.inf, score), request.quota, chosen, request.max_count)
         room = request.quota - chosen.sum(1, keepdim=True)
-        chosen = chosen | best(score, room, self.there & ~chosen, request.most)
+        chosen = chosen | best(score, room, self.valid & ~chosen, request.max_count)
         slot = torch.where(chosen, self.index, request.tree.size)  # the unchosen share one slot that is thrown away
         mask = chosen.new_zeros(len(chosen), request.tree.size + 1).scatter(1, slot, True)[:, :-1]
         enough = chosen.shape[1] - 2 >= request.budget and request.budget <= min(request.tree.fine_counts)
@@ -133,17 +130,17 @@ class Compact:
 
 def _bins(budget: int, rings: int | None, sectors: int | None) -> tuple[int, int]:
     """16 x 17 at 273 tokens, and near that proportion at other budgets."""
-    rings = max(1, min(math.isqrt((budget - 1) * 16 // 17), MOST_BINS)) if rings is None else rings
-    sectors = max(1, min((budget - 1) // max(rings, 1), MOST_BINS)) if sectors is None else sectors
-    return whole_number("rings", rings, 1, MOST_BINS), whole_number("sectors", sectors, 1, MOST_BINS)
+    rings = max(1, min(math.isqrt((budget - 1) * 16 // 17), MAX_BINS)) if rings is None else rings
+    sectors = max(1, min((budget - 1) // max(rings, 1), MAX_BINS)) if sectors is None else sectors
+    return whole_number("rings", rings, 1, MAX_BINS), whole_number("sectors", sectors, 1, MAX_BINS)
 
 
-def _fraction(value: Tensor, there: Tensor, parts: int) -> Tensor:
+def _fraction(value: Tensor, valid: Tensor, parts: int) -> Tensor:
     """Which of `parts` equal parts of each row's range a value falls into. [B, M]"""
-    low = torch.where(there, value, torch.inf).amin(1, keepdim=True)
-    high = torch.where(there, value, -torch.inf).amax(1, keepdim=True)
+    low = torch.where(valid, value, torch.inf).amin(1, keepdim=True)
+    high = torch.where(valid, value, -torch.inf).amax(1, keepdim=True)
     part = (value - low) / (high - low).clamp(min=1e-300) * parts
-    return torch.where(there, part, 0).long().clamp(0, parts - 1)
+    return torch.where(valid, part, 0).long().clamp(0, parts - 1)
 
 
 def _sector(angle: Tensor, sectors: int) -> Tensor:

@@ -31,7 +31,7 @@ def ring_points(request: Request, rings: int, sectors: int, alpha: float, e0: fl
     rings_boxes = torch.cat((low, torch.minimum(low + span, size)), 2)
 
     mask = cut(request, acuity_gain(request, eccentricity(tree, request.fixation, degrees), e0=e0))
-    cells = as_indices(mask, request.most)
+    cells = as_indices(mask, request.max_count)
     boxes = torch.cat((rings_boxes, tree.boxes(cells).double()), 1)
     levels = torch.cat((levels, tree.level[cells.clamp(min=0)]), 1)
     return _first_distinct(request, boxes, levels, torch.cat((inside, cells >= 0), 1))
@@ -58,25 +58,25 @@ def _rings(
     return points, torch.cat((torch.zeros_like(level[:, :1]), level), 1)
 
 
-def _first_distinct(request: Request, boxes: Tensor, levels: Tensor, there: Tensor) -> Selection:
-    """The first `quota` patches [B, P] of each row that are there and repeat no earlier one, in tree order."""
+def _first_distinct(request: Request, boxes: Tensor, levels: Tensor, valid: Tensor) -> Selection:
+    """The first `quota` patches [B, P] of each row that are valid and repeat no earlier one, in tree order."""
     patch = torch.cat((boxes, levels.double()[..., None]), 2)  # at the border cells of two levels can share a box
-    order = _sorted_by([*patch.unbind(2)], there)  # equal patches side by side, the earliest first
+    order = _sorted_by([*patch.unbind(2)], valid)  # equal patches side by side, the earliest first
     lined = patch.gather(1, order[..., None].expand_as(patch))
-    repeats = torch.zeros_like(there)
+    repeats = torch.zeros_like(valid)
     repeats[:, 1:] = (lined[:, 1:] == lined[:, :-1]).all(2)
-    there = there & ~torch.zeros_like(there).scatter(1, order, repeats)
-    chosen = there & (there.cumsum(1) <= request.quota)
-    order = _sorted_by([boxes[..., 0], boxes[..., 1], -levels.double()], chosen)[:, : request.most]
+    valid = valid & ~torch.zeros_like(valid).scatter(1, order, repeats)
+    chosen = valid & (valid.cumsum(1) <= request.quota)
+    order = _sorted_by([boxes[..., 0], boxes[..., 1], -levels.double()], chosen)[:, : request.max_count]
     mask = chosen.gather(1, order)
     boxes = boxes.gather(1, order[..., None].expand(-1, -1, 4)) * mask[..., None]
     levels = torch.where(mask, levels.gather(1, order), 0)
     return Selection(boxes, levels, None, mask, request.tree.sizes.expand(len(boxes), -1), request.tree.cell)
 
 
-def _sorted_by(keys: list[Tensor], there: Tensor) -> Tensor:
-    """Places [B, P] sorted by the last key first, those not there behind all others."""
-    order = torch.arange(there.shape[1], device=there.device).expand_as(there)
+def _sorted_by(keys: list[Tensor], valid: Tensor) -> Tensor:
+    """Places [B, P] sorted by the last key first, those not valid behind all others."""
+    order = torch.arange(valid.shape[1], device=valid.device).expand_as(valid)
     for key in keys:
-        order = order.gather(1, torch.where(there, key, torch.inf).gather(1, order).argsort(dim=1, stable=True))
+        order = order.gather(1, torch.where(valid, key, torch.inf).gather(1, order).argsort(dim=1, stable=True))
     return order

@@ -13,7 +13,7 @@ from homunculus.allocators.logpolar import Compact
 from homunculus.errors import InputError
 from homunculus.fixation import PAGE_DEGREES, pixels_per_degree
 
-MOST_BINS = 1024  # that a budget gets unless told; further tokens go to the most relevant cells
+MAX_BINS = 1024  # that a budget gets unless told; further tokens go to the most relevant cells
 TABLE = 1 << 22  # entries of distances worked on at a time
 GOLDEN = math.pi * (3 - math.sqrt(5))
 
@@ -34,7 +34,7 @@ def pseudo_logpolar(
     """
     gazes = request.fixation.shape[1]  # each has its own bins
     if centres is None:
-        centres = start_centres(min(max(1, request.budget // gazes - 1), MOST_BINS))
+        centres = start_centres(min(max(1, request.budget // gazes - 1), MAX_BINS))
     centres = torch.as_tensor(centres).detach().to(request.relevance)
     if centres.ndim != 2 or centres.shape[1] != 2 or not len(centres) or not bool(torch.isfinite(centres).all()):
         raise InputError(f"centres must be finite numbers [bins, 2] in degrees, got {list(centres.shape)}")

@@ -35,7 +35,7 @@ def pyramid(
         raise InputError(f"weights must be {depth} numbers above 0, one a level, got {shown(weights)}")
     by_level = torch.tensor(weights, dtype=torch.float64, device=tree.device)
     score = request.weight * by_level[tree.level.clamp(max=depth - 1)]
-    mask = best(score, request.quota, tree.valid & (tree.level < depth), request.most)
+    mask = best(score, request.quota, tree.valid & (tree.level < depth), request.max_count)
     return fill(request, mask, request.relevance)
 
 
@@ -53,7 +53,7 @@ def _split(request: Request, depth: int, split: Sequence[float] | str) -> Tensor
     counts = upto.diff(dim=1, prepend=torch.zeros_like(upto[:, :1]))
     mask = torch.zeros_like(request.relevance, dtype=torch.bool)
     for l in range(min(depth, tree.levels)):
-        mask = mask | best(request.relevance, counts[:, l : l + 1], tree.valid & (tree.level == l), request.most)
+        mask = mask | best(request.relevance, counts[:, l : l + 1], tree.valid & (tree.level == l), request.max_count)
     return fill(request, mask, request.relevance)
 
 

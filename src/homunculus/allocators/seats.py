@@ -24,21 +24,21 @@ def worth_of(group: Tensor, value: Tensor, cells: Tensor) -> Tensor:
     return torch.where(total.sum(1, keepdim=True) > 0, total, cells).double()
 
 
-def seats(worth: Tensor, cells: Tensor, count: Tensor, most: int, largest: int, one_each: bool = False) -> Tensor:
+def seats(worth: Tensor, cells: Tensor, count: Tensor, max_count: int, largest: int, one_each: bool = False) -> Tensor:
     """How many of `count` [B, 1] tokens each group gets; `one_each` serves every group first. [B, groups]
 
-    worth [B, groups], cells [b, groups]; ties go to the first group. `most` bounds count from above, `largest` cells.
+    worth [B, groups], cells [b, groups]; ties go to the first group. `max_count` bounds count, `largest` cells.
     """
     share = worth / worth.sum(1, keepdim=True).clamp(min=1e-300)
     # No group wins more than this, unless another one runs out of cells: it keeps the table of keys small.
     reach = share * (count + worth.shape[1] / 2) + 1.5
     if not worth.is_cuda and bool((reach < cells).all()):
         largest = int(reach.max())
-    j = torch.arange(min(most, largest), device=worth.device)
+    j = torch.arange(min(max_count, largest), device=worth.device)
     key = share[..., None] / (2 * j + 1)  # [B, groups, j]
     if one_each:
         key = key + 2.0 * (j == 0)  # shares are at most 1
-    won = best(key.flatten(1), count, (j < cells[..., None]).flatten(1), most)
+    won = best(key.flatten(1), count, (j < cells[..., None]).flatten(1), max_count)
     return won.unflatten(1, key.shape[1:]).sum(2)
 
 
@@ -50,9 +50,9 @@ def top_of_each(group: Tensor, score: Tensor, quota: Tensor, among: Tensor, memb
     """
     groups = quota.shape[1]
     if members is not None and not score.is_cuda:  # a GPU sorts faster than it can be asked about ties
-        there = members >= 0
+        valid = members >= 0
         own = score.gather(1, members.clamp(min=0).flatten(1).expand(len(score), -1)).unflatten(1, members.shape[1:])
-        own = own if bool(there.all()) else torch.where(there, own, -torch.inf)
+        own = own if bool(valid.all()) else torch.where(valid, own, -torch.inf)
         top = own.topk(max(1, int(quota.max())), dim=2).values  # [B, groups, largest quota]
         least = top.gather(2, (quota - 1).clamp(min=0)[..., None])[..., 0].masked_fill(quota == 0, torch.inf)
         chosen = (score >= least.gather(1, group)) & among
@@ -82,8 +82,8 @@ def members_of(group: Tensor, among: Tensor, groups: int) -> Tensor:
     group = torch.where(among, group, groups)
     found, order = group.sort(dim=1, stable=True)
     first = torch.searchsorted(found, torch.arange(groups + 1, device=group.device).expand(len(group), -1).contiguous())
-    most = int(first.diff(dim=1).max())
-    slot = torch.arange(group.shape[1], device=group.device) - first.gather(1, found) + found * most
-    slot = torch.where(found < groups, slot, groups * most)
-    laid = order.new_full((len(group), groups * most + 1), -1).scatter_(1, slot, order)
-    return laid[:, :-1].unflatten(1, (groups, most))
+    max_count = int(first.diff(dim=1).max())
+    slot = torch.arange(group.shape[1], device=group.device) - first.gather(1, found) + found * max_count
+    slot = torch.where(found < groups, slot, groups * max_count)
+    laid = order.new_full((len(group), groups * max_count + 1), -1).scatter_(1, slot, order)
+    return laid[:, :-1].unflatten(1, (groups, max_count))

@@ -13,7 +13,7 @@ from homunculus.allocators.wording import Wording, per_image
 from homunculus.cells import CellTree
 from homunculus.errors import whole_number
 
-FEWEST, MOST = 2, 8  # strata along one side that `adaptive-stratified` chooses between
+MIN_STRATA, MAX_STRATA = 2, 8  # strata along one side that `adaptive-stratified` chooses between
 
 
 def stratified(request: Request, *, strata: int | tuple[int, int] = 4) -> Tensor:
@@ -36,7 +36,7 @@ def adaptive_stratified(request: Request, *, question: str | Sequence[str] = "")
     `question` is one text for all images or one for each; see `strata_for`.
     """
     group = stratum_of(request.tree, strata_for(request, per_image(question, len(request.relevance))))
-    return _serve(request, group, _members(request.tree, group, MOST * MOST))
+    return _serve(request, group, _members(request.tree, group, MAX_STRATA * MAX_STRATA))
 
 
 def strata_for(request: Request, questions: Sequence[str]) -> Tensor:
@@ -46,13 +46,13 @@ def strata_for(request: Request, questions: Sequence[str]) -> Tensor:
     for them; the same for columns. Words decide first: a broad question gets 8 x 8, "row" 8 rows, "column" 8 columns.
     """
     tree, here = request.tree, request.tree.at(0)
-    there = tree.valid[:, here]
-    fine = as_whole(torch.where(there, request.weight[:, here], 0)).unflatten(1, tree.shapes[0])
+    valid = tree.valid[:, here]
+    fine = as_whole(torch.where(valid, request.weight[:, here], 0)).unflatten(1, tree.shapes[0])
     spread = torch.stack([_spread(fine.sum(dim)) for dim in (2, 1)], 1) / tree.fine_shape  # [B, 2]
-    chosen = (spread * MOST).ceil().long().clamp(FEWEST, MOST)
+    chosen = (spread * MAX_STRATA).ceil().long().clamp(MIN_STRATA, MAX_STRATA)
     wording = [Wording.of(question) for question in questions]
     wanted = torch.tensor([(w.broad or w.rows, w.broad or w.columns) for w in wording], device=chosen.device)
-    return torch.where(wanted, MOST, chosen)
+    return torch.where(wanted, MAX_STRATA, chosen)
 
 
 def stratum_of(tree: CellTree, strata: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ def _serve(request: Request, group: Tensor, members: Tensor) -> Tensor:
     group = group.expand_as(among)
     cells = (members >= 0).sum(2)
     worth = worth_of(group, request.weight[:, here], cells)
-    quota = seats(worth, cells, request.quota, request.most, members.shape[2], one_each=True)
+    quota = seats(worth, cells, request.quota, request.max_count, members.shape[2], one_each=True)
     mask = torch.zeros_like(request.relevance, dtype=torch.bool)
     mask[:, here] = top_of_each(group, request.relevance[:, here], quota, among, members)
     enough = request.budget <= min(tree.fine_counts)  # then the strata have taken every token

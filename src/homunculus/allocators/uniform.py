@@ -17,22 +17,22 @@ def uniform(request: Request) -> Selection:
     """
     tree = request.tree
     rows, columns, scale = fitting_grid(tree.sizes, tree.cell, request.budget)  # [B]
-    most = int((rows * columns).max())
-    place = torch.arange(most, device=tree.device)
-    there = place < (rows * columns)[:, None]  # [B, K]
+    max_count = int((rows * columns).max())
+    place = torch.arange(max_count, device=tree.device)
+    valid = place < (rows * columns)[:, None]  # [B, K]
     at = torch.stack((place % columns[:, None], place // columns[:, None]), 2)  # x, y
     span = (tree.cell / scale)[:, None, None]
     low = at * span
     last = at + 1 >= torch.stack((columns, rows), 1)[:, None]
     high = torch.where(last, tree.sizes.flip(1)[:, None].double(), (at + 1) * span)
-    boxes = torch.cat((low, high), 2) * there[..., None]
-    levels = torch.where(there, scale.log2().abs()[:, None], 0.0)
+    boxes = torch.cat((low, high), 2) * valid[..., None]
+    levels = torch.where(valid, scale.log2().abs()[:, None], 0.0)
     batch = len(request.relevance)
     return Selection(
         boxes.expand(batch, -1, -1),
         levels.expand(batch, -1),
         None,
-        there.expand(batch, -1),
+        valid.expand(batch, -1),
         tree.sizes.expand(batch, -1),
         tree.cell,
     )
@@ -44,8 +44,8 @@ def fitting_grid(sizes: Tensor, cell: int, budget: int) -> tuple[Tensor, Tensor,
     The scale can only stop where a row or a column of cells is just full, so those are the candidates.
     """
     height, width = sizes[:, :1], sizes[:, 1:]
-    most = min(budget, -(-int(sizes.max()) // cell))
-    n = torch.arange(1, most + 1, device=sizes.device)[None]  # [1, most]
+    max_count = min(budget, -(-int(sizes.max()) // cell))
+    n = torch.arange(1, max_count + 1, device=sizes.device)[None]  # [1, max_count]
     rows = torch.cat((n.expand(len(sizes), -1), -(-n * height // width), -(-height // cell)), 1)
     columns = torch.cat((-(-n * width // height), n.expand(len(sizes), -1), -(-width // cell)), 1)
     scale = torch.cat((n * cell / height.double(), n * cell / width.double(), torch.ones_like(height)), 1)

@@ -32,7 +32,7 @@ def vortex(
     cells, e = acuity_cells(request, oversample, e0, degrees)
     at = Compact(request, cells, e)
     rho = ((at.e + e0) / e0).log()  # 0 at the fixation
-    outmost = rho.where(at.there, rho.new_zeros(())).amax(1, keepdim=True).clamp(min=1e-300)
-    winding = turns * rho.where(at.there, outmost) / outmost - at.angle / (2 * math.pi)
+    outmost = rho.where(at.valid, rho.new_zeros(())).amax(1, keepdim=True).clamp(min=1e-300)
+    winding = turns * rho.where(at.valid, outmost) / outmost - at.angle / (2 * math.pi)
     nearness = -(winding - winding.round()).abs()
-    return at.finish(torch.zeros_like(at.there), at.fixated, request.fixation.shape[1], nearness)
+    return at.finish(torch.zeros_like(at.valid), at.fixated, request.fixation.shape[1], nearness)

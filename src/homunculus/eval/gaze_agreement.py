@@ -28,7 +28,7 @@ from homunculus.eval.gaze import (
 )
 from homunculus.eye import Eye, shipped_scout
 from homunculus.image import load
-from homunculus.relevance import relevance_of
+from homunculus.relevance import get_relevance, relevance_of
 from homunculus.runtime.files import replacing
 
 CENTRE = "centre"
@@ -67,7 +67,7 @@ def maps_of(gaze: Gaze, sources: Sequence[str]) -> dict[str, Array]:
     for source in sources:
         if source == CENTRE or (source == "query" and not question):
             continue
-        model = scout if question or source == "learned" else None  # a free look has no question to find an answer to
+        model = scout if get_relevance(source).needs_scout(question) else None
         fine = scene.tree.grid(relevance_of(source, scene, [question], model).float(), 0)  # [1, rows, columns]
         smooth = F.interpolate(fine[:, None], gaze.size, mode="bilinear")[0, 0].numpy()
         maps[source] = gaussian_filter(smooth.astype(np.float64), BLUR * max(gaze.size), truncate=3)

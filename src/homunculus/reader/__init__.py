@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from homunculus.errors import InputError
+from homunculus.eye import register_shipped
 from homunculus.reader.convs import fused
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.finder import LineFinder
@@ -139,3 +140,6 @@ def _loaded(kind: type[M], name: str, weights: str | Path | None, device: torch.
     load(model, path)
     dtype = dtype or (torch.bfloat16 if device.type == "cuda" else torch.float32)
     return model.to(device, dtype).eval().requires_grad_(False)
+
+
+register_shipped(scout=load_scout, finder=lambda: load_finder().boxes)

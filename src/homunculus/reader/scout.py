@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -76,6 +77,7 @@ class Scout(nn.Module):
     ) -> None:
         super().__init__()
         self.head = width // heads
+        self.seen: WeakKeyDictionary[Scene, PageFeatures] = WeakKeyDictionary()  # forgotten with their scenes
         self.stem = ScoutStem(width)
         self.layers = nn.ModuleList(
             Block(width, heads) if i % 4 == 3 else LocalBlock(width) for i in range(depth)
@@ -156,10 +158,11 @@ class Scout(nn.Module):
     @torch.no_grad()
     def page(self, scene: Scene) -> PageFeatures:
         """Look at the pages of a scene once; `ask` then takes any number of questions."""
-        if self not in scene.features:
-            small = small_copy(scene.levels).to(self.usual_head.weight.device)
-            scene.features[self] = PageFeatures(self._encode_page(small))
-        return cast(PageFeatures, scene.features[self])
+        if scene not in self.seen:
+            self.seen[scene] = PageFeatures(
+                self._encode_page(small_copy(scene.levels).to(self.usual_head.weight.device))
+            )
+        return self.seen[scene]
 
     @torch.no_grad()
     def ask(self, page: PageFeatures, scene: Scene, questions: list[str]) -> Tensor:

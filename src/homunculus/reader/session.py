@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from homunculus import image as images
+from homunculus.allocators import get_allocator
 from homunculus.cells import CellTree
 from homunculus.errors import InputError
 from homunculus.eye import Eye, Fixation, Glance
@@ -33,13 +34,12 @@ CELL = 32
 READ_PRINT = 6.0  # pixels: smaller print is not read
 MIN_CONFIDENCE = 0.35  # of a reading that is kept
 TOKEN_PIXELS = 42  # strip pixels that make about one token of text
-MAX_READ = 4000  # lines kept as read; the oldest go first
+MAX_READ = 4000  # lines kept as read
 MAX_GLANCES = 32  # looks kept
 MAX_OPEN = 64_000_000  # pixels of all pages that a cache holds open
 ALLOCATOR, RELEVANCE, BUDGET = "foveated", "query", 273
 FREE_ALLOCATOR = "dag"  # without a question: shows the most lines legibly, see benchmarks/legible.py
 CUT_PRINT = {"min_print": READ_PRINT, "clear_print": 9.0}  # pixels: from where the recogniser reads, and reads well
-BY_LEGIBILITY = ("dag", "foveated")  # allocators that cut by legibility unless told otherwise
 
 
 class Recognizing(Protocol):
@@ -89,8 +89,8 @@ class Page:
         self.scene.lines[reader.finder.boxes] = [torch.cat((boxes_of(self.lines), self.lines[:, 4:]), 1)]
         self.levels = [grey(level)[0] for level in self.scene.levels]
         self.widths = widths_of(self.lines).tolist()
-        self.texts: dict[tuple[int, ...], tuple[str, float]] = {}  # by line and the levels it was shown at
-        self.glances: LRUCache[str, Glance] = LRUCache(MAX_GLANCES)  # by question and how it looks
+        self.texts = LRUCache[tuple[int, ...], tuple[str, float]](MAX_READ)  # by line and the levels it was shown at
+        self.glances = LRUCache[str, Glance](MAX_GLANCES)  # by question and how it looks
 
     # -- what users call ---------------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class Page:
 
     def eye(self, questions: Sequence[str], allocator: str, relevance: str, budget: int, **options: Any) -> Eye:
         """What looks at the page for questions: rules that can cut by legibility do, unless told otherwise."""
-        if allocator in BY_LEGIBILITY and "error" not in options:
+        if get_allocator(allocator).cuts_by_legibility and "error" not in options:
             options = {"error": "legibility", **CUT_PRINT, **options}
         finder = self.reader.finder.boxes if options.get("error") == "legibility" else None
         scout = self.reader.scout if any(question.strip() for question in questions) else False
@@ -240,15 +240,14 @@ class Page:
         under = cells.at(points_on(self.lines[rows])).flatten(1)
         level = torch.where(under >= 0, cells.levels[under.clamp(min=0)], -1.0)
         keys = {i: (i, *key) for i, key in zip(wanted, (level * 8).long().tolist(), strict=True)}
-        new = [i for i in wanted if keys[i] not in self.texts]
+        found = {i: self.texts[keys[i]] for i in wanted if keys[i] in self.texts}
+        new = [i for i in wanted if i not in found]
         if new:
             lines = self.lines[torch.tensor(new, device=self.lines.device)]
             backend = self.reader.recognizer
             strips, widths = strips_of(self.levels, glance.selection, cells, lines, backend.height)
-            self.texts.update(zip((keys[i] for i in new), backend(strips, widths), strict=True))
-        found = {i: self.texts[keys[i]] for i in wanted}
-        for old in list(self.texts)[:-MAX_READ]:
-            del self.texts[old]
+            found |= zip(new, backend(strips, widths), strict=True)
+            self.texts.update((keys[i], found[i]) for i in new)
         return found
 
 

@@ -11,6 +11,11 @@ from torch import Tensor
 
 from homunculus.cells import CellTree
 from homunculus.errors import InputError
+from homunculus.relevance.information import information
+from homunculus.relevance.query import query
+from homunculus.relevance.saliency import saliency
+from homunculus.relevance.scene import Scene
+from homunculus.relevance.scout import ScoutFunction
 
 WEIGHTS = {"query": 0.4, "saliency": 0.3, "information": 0.3}
 
@@ -33,7 +38,13 @@ class Balance:
             raise InputError(f"particularise must be from -4 to 4, explore and diversify from 0 to 1, got {self}")
 
 
-def opponent(
+def opponent(scene: Scene, questions: list[str], scout: ScoutFunction | None = None) -> Tensor:
+    """What the question, what stands out and what there is to know, balanced. [B, N]"""
+    parts = (query, saliency, information)
+    return mix_relevances(scene.tree, {part.__name__: part(scene, questions, scout) for part in parts})
+
+
+def mix_relevances(
     tree: CellTree,
     signals: Mapping[str, Tensor],
     weights: Mapping[str, float] | None = None,
@@ -46,7 +57,7 @@ def opponent(
     weights, balance = WEIGHTS if weights is None else weights, balance or Balance()
     unknown = set(signals) - set(weights)
     if unknown or not signals:
-        raise InputError(f"opponent needs a weight for each signal; it has {sorted(weights)}, got {sorted(signals)}")
+        raise InputError(f"a mixture needs a weight for each signal; it has {sorted(weights)}, got {sorted(signals)}")
     total = say = torch.zeros((), dtype=torch.float64)
     for name, signal in signals.items():
         level = signal.double() / signal.double().amax(1, keepdim=True).clamp(min=1e-12)

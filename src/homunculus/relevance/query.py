@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from homunculus.errors import InputError
 from homunculus.relevance.scene import Scene
+from homunculus.relevance.scout import ScoutFunction
 from homunculus.relevance.spatial import Interval, Region, regions
 
 SOFT = 0.06  # of the page: how far a named place fades out
 ELSEWHERE = 0.05  # what is left outside the named places
 
 
-class Scout(Protocol):
-    """A network that finds what was asked for: the learned half of `query`.
-
-    One that also has a method `learned(scene) -> [B, N]`, relevance whatever the question, serves `learned` too.
-    """
-
-    def __call__(self, scene: Scene, questions: list[str]) -> Tensor:
-        """Relevance >= 0 of every cell to each image's question. [B, N]"""
-        ...
-
-
-def learned(scene: Scene, scout: Scout | None) -> Tensor:
-    """Procedural knowing: what people tend to ask about, as a scout has learned it. [B, N]"""
-    if not callable(getattr(scout, "learned", None)):
-        raise InputError("the relevance 'learned' needs a scout that has a method learned(scene)")
-    return scout.learned(scene)  # type: ignore[union-attr]
-
-
-def query(scene: Scene, questions: list[str], scout: Scout | None = None) -> Tensor:
+def query(scene: Scene, questions: list[str], scout: ScoutFunction | None = None) -> Tensor:
     """The places that the question's words name, times what a scout finds; flat without either. [B, N]"""
     named = torch.stack([_named(scene, b, question) for b, question in enumerate(questions)])
     return named if scout is None else named * scout(scene, questions).to(named)

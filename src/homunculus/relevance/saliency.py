@@ -8,12 +8,13 @@ from torch import Tensor
 
 from homunculus.cells import CellTree
 from homunculus.relevance.scene import Scene
+from homunculus.relevance.scout import ScoutFunction
 
 SURROUND = 7  # cells across
 ORIENTATIONS = 4
 
 
-def saliency(scene: Scene, questions: list[str]) -> Tensor:
+def saliency(scene: Scene, questions: list[str], scout: ScoutFunction | None = None) -> Tensor:
     """Band-pass energy and centre-surround contrast over scale, orientation and colour, from 0 to 1. [B, N]
 
     Each level of the tree is a scale. A feature stands out where a cell differs from the cells around it; fine cells

@@ -23,10 +23,7 @@ from homunculus.pyramid import gaussian
 
 STRIP = 1 << 18  # pixels worked on at a time: their floats stay in cache
 LUMINANCE = (0.299, 0.587, 0.114)
-GREYS, STEPS = (
-    16,
-    17,
-)  # bins of the two histograms: 16 greys, and the logarithm of a band's value either side of 0
+GREYS, STEPS = (16, 17)  # bins of the two histograms: 16 greys, and the logarithm of a band's value either side of 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +62,6 @@ class Scene:
         self.pixels, self.tree = pixels, tree.to(pixels.device)
         self.segments: dict[Any, Tensor] = {}  # of the first image, by segmenter
         self.lines: dict[Any, list[Tensor]] = {}  # [n, 5] of each image, by line finder
-        self.features: dict[Any, Any] = {}  # what a scout encoded of the images, by scout
 
     @cached_property
     def levels(self) -> list[Tensor]:

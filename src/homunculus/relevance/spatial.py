@@ -20,21 +20,7 @@ HORIZONTAL: dict[str, Interval] = {
 }  # fmt: skip
 MIDDLE = {"middle", "center", "centre", "central"}
 # "left" and "right" are places only beside one of these: not in "how many are left?" or "is that right?"
-LEADS_IN = {
-    "on",
-    "at",
-    "to",
-    "in",
-    "the",
-    "far",
-    "top",
-    "bottom",
-    "upper",
-    "lower",
-    "middle",
-    "center",
-    "centre",
-}
+LEADS_IN = {"on", "at", "to", "in", "the", "far", "top", "bottom", "upper", "lower", "middle", "center", "centre"}
 LEADS_OUT = {
     "side", "corner", "half", "hand", "column", "margin", "edge", "part", "panel", "page", "top", "bottom", "upper",
     "lower", "third", "quarter", "box", "area",

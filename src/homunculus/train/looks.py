@@ -1,4 +1,4 @@
-"""Ways of looking at training pages: every allocator, budget, level and fixation, drawn by lot."""
+"""Ways of looking at training pages: allocator, budget, level and fixation drawn at random."""
 
 from __future__ import annotations
 
@@ -7,21 +7,10 @@ import random
 import torch
 from torch import Tensor
 
-from homunculus.allocators import allocate
+from homunculus.allocators import ALLOCATORS, allocate
 from homunculus.cells import CellTree, Selection
 
-NEAREST = {"nearest": 8}
-RULES = {  # how often each is drawn
-    "foveated": 5,
-    "dag": 3,
-    "uniform": 1,
-    "grid": 1,
-    "pyramid": 1,
-    "stratified": 1,
-    "logpolar": 1,
-    "frequency": 1,
-    "random": 1,
-}
+NEAREST = 8  # how often the cells nearest to the fixation are drawn, beside the allocators
 BUDGETS = {64: 2, 150: 3, 273: 6, 576: 3, 1024: 2, 1536: 2}
 
 
@@ -31,15 +20,10 @@ def drawn_budget(rng: random.Random, most: int) -> int:
     return rng.choices(fitting, [BUDGETS.get(budget, 1) for budget in fitting])[0]
 
 
-def drawn_rule(rng: random.Random, more: dict[str, int] | None = None) -> str:
-    """The name of an allocator, or of one more way."""
-    rules = RULES | (more or {})
-    return rng.choices(list(rules), list(rules.values()))[0]
-
-
 def drawn_look(tree: CellTree, fixation: Tensor, budget: int, rng: random.Random) -> Selection:
     """A selection for each page by a rule drawn for the batch: fixation [B, 2] in pixels."""
-    rule = drawn_rule(rng, NEAREST)
+    weights = {name: entry.training_weight for name, entry in ALLOCATORS.items()} | {"nearest": NEAREST}
+    (rule,) = rng.choices(list(weights), list(weights.values()))
     if rule == "nearest":
         level = rng.choices((0, 1, 2), (8, 2, 1))[0]
         return nearest(tree, fixation, min(level, tree.levels - 1), budget)

@@ -1,7 +1,8 @@
 """Every allocator as one would write it by hand: plain Python loops over images and cells.
 
 The slow twins of `homunculus.allocators`: the tests hold that both choose the same cells, the benchmark says how much
-the batched versions gain. Default options only. All arithmetic is on Python's own numbers: no time is lost on tensors.
+the batched versions gain. A loop has the name of its rule. Default options only. All arithmetic is on Python's own
+numbers: no time is lost on tensors.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import torch
 from torch import Tensor
 
+from homunculus.allocators import ALLOCATORS
 from homunculus.cells import CellTree, Selection
 
 E0, M0, DEGREES, PHASE = 0.75, 17.0, 20.0, 0.382
@@ -48,7 +50,8 @@ def select(name: str, tree: CellTree, relevance: Tensor, budget: int, fixation: 
     """The chosen indices of every image in tree order; for `uniform`, its boxes."""
     cells = _cells(tree)
     rows = zip(relevance.double().tolist(), fixation.tolist(), strict=True)
-    return [LOOPS[name](cells, r, budget, tuple(at)) for r, at in rows]
+    loop = globals()[ALLOCATORS[name].rule.__name__]
+    return [loop(cells, r, budget, tuple(at)) for r, at in rows]
 
 
 def allocate(name: str, tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor) -> Selection | Tensor:
@@ -74,6 +77,9 @@ def top(items: list[int], score: dict[int, float] | list[float], count: int) -> 
 
 def grid(cells, relevance, budget, fixation):
     return fill(cells, set(), relevance, budget)
+
+
+coverage = grid
 
 
 def random(cells, relevance, budget, fixation):
@@ -349,21 +355,3 @@ def background(cells, relevance, taken, behind, room):
         if len(mostly) <= room or level == cells.levels - 1:
             return set(top([i for i in mostly if i not in taken], relevance, room))
     return set()
-
-
-LOOPS = {
-    "uniform": uniform,
-    "grid": grid,
-    "random": random,
-    "pyramid": pyramid,
-    "foveated": foveated,
-    "atlas": atlas,
-    "dag": dag,
-    "frequency": frequency,
-    "logpolar": logpolar,
-    "stratified": stratified,
-    "adaptive-stratified": adaptive_stratified,
-    "coverage": grid,
-    "pseudo-logpolar": pseudo_logpolar,
-    "vortex": vortex,
-}
