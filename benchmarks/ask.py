@@ -21,7 +21,7 @@ from pathlib import Path
 from rich.progress import track
 
 from homunculus import InputError, load_reader
-from homunculus.bench import PARTS
+from homunculus.cli.bench import PARTS
 from homunculus.eval.data import items
 from homunculus.eval.machine import machine
 from homunculus.runtime.files import replacing
@@ -81,10 +81,10 @@ def main(words: list[str] | None = None) -> None:
     }
     with replacing(args.out) as unfinished:
         unfinished.write_text(json.dumps(result, indent=1) + "\n")
-    print(told(result))
+    print(describe(result))
 
 
-def told(result: dict) -> str:
+def describe(result: dict) -> str:
     parts = ", ".join(f"{name} {seconds:.2f}" for name, seconds in result["parts"].items())
     return (
         f"{result['loading']:.1f} s to load, {result['median']:.2f} s a question in the median of {result['count']} "

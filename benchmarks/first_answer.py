@@ -32,7 +32,7 @@ QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgroun
 def once(browser: sync_api.Browser, port: int) -> dict[str, float | str]:
     """Seconds from the start of the service."""
     begun = time.monotonic()
-    words = [sys.executable, "-m", "homunculus.cli", "serve", "--port", str(port)]
+    words = [sys.executable, "-m", "homunculus", "serve", "--port", str(port)]
     service = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ))
     page = browser.new_page()
     try:

@@ -87,7 +87,7 @@ def served(device: str, batch_size: int) -> Iterator[tuple[str, int]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = ["serve", "--port", str(port), "--device", device, "--batch-size", str(batch_size)]
-    call = [sys.executable, "-m", "homunculus.cli", *words]
+    call = [sys.executable, "-m", "homunculus", *words]
     server = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield f"http://127.0.0.1:{port}", server.pid

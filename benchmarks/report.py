@@ -1,14 +1,12 @@
 """A report on the reader: all allocators on all sets, ablations, regions and gaze.
 
-python benchmarks/report.py --data FOLDER --as-it-is                 # docs/report again, from what is kept of it
 python benchmarks/report.py --data FOLDER --out out/report           # all; answers go to results/report
 python benchmarks/report.py --data FOLDER --out out/report --limit 12 --part methods    # a small one
 python benchmarks/report.py --data FOLDER --out out/report --part costs     # times of each setting, one after the other
 
-docs/report has the measurements of version 0.1, whose reader gave its language model visual tokens, which peers pruned.
-results/report.jsonl.xz keeps their scores, results/costs_*.jsonl their costs. Another reader's answers do not mix with
-them: a report on it needs --out, and another --results if that folder is taken. Answers are appended; after a kill the
-same command continues. With --kept their scores, without the data, go into a file that another machine continues from.
+Answers are appended; after a kill the same command continues. With --kept their scores, without the data, go into a
+file that another machine continues from. Another reader's answers do not mix with them: they need another --results.
+`tools/report_page.py` writes docs/report, which has the measurements of version 0.1.
 """
 
 from __future__ import annotations
@@ -26,15 +24,10 @@ from homunculus.eval.data import collect
 from homunculus.eval.machine import machine
 from homunculus.eval.packed import pack, unpack
 from homunculus.eval.report import write
-from homunculus.eval.runner import Batch, ModelSpec, key_in, plan, read, run
+from homunculus.eval.runner import Batch, ModelSpec, key_in, plan, run
 from homunculus.eval.settings import Setting, settings_of
 
 ROOT = Path(__file__).parents[1]
-FIRST = ROOT / "results" / "report.jsonl.xz"  # scores of version 0.1
-NOTE = (
-    "These are the measurements of version 0.1. Its reader gave its language model visual tokens, which the published "
-    "methods prune; [today's reader](../reader.md) gives it the lines that a look can read."
-)
 BUDGETS = (64, 150, 273, 576)
 DOCUMENTS = ("docvqa", "sroie", "funsd", "chartqa")
 OTHERS = ("icdar2015", "daquar", "coco_vqa")
@@ -89,30 +82,28 @@ def answer(args: argparse.Namespace, spec: ModelSpec) -> None:
 
 
 def make_report(args: argparse.Namespace, spec: ModelSpec) -> None:
-    """Write the report of all that there is; unless it is to stay as it is, ask what is missing before."""
-    first = args.kept == FIRST
+    """Ask what is missing, and write the report of all that there is."""
     if args.kept and args.kept.is_file() and not (args.results / "results.jsonl").is_file():
         print(f"{unpack(args.kept, collect([str(args.data)]), args.results):,} answers were there")
-    if args.as_it_is:
-        print(f"{len(read(args.results / 'results.jsonl')):,} answers")
-    else:
-        answer(args, spec)
-        if args.kept:
-            pack(args.results, args.kept)
+    answer(args, spec)
+    if args.kept:
+        pack(args.results, args.kept)
     gaze = ROOT / "results" / "gaze.json"
     if not args.no_gaze and not gaze.is_file():
         shutil.copy(gaze_agreement.measure(args.data, args.results), gaze)
+    write_report(args.results, args.out, args.data)
+
+
+def write_report(results: Path, out: Path, data: Path, title: str = "Report", note: str = "") -> None:
+    """Write the report of a folder of results into another folder, with what is known of gaze."""
+    gaze = ROOT / "results" / "gaze.json"
     if gaze.is_file():
-        shutil.copy(gaze, args.results / gaze.name)
-    measured = [path for kind in TIMED if (path := ROOT / "results" / f"costs_{kind}.jsonl").is_file()]  # a GPU's first
-    if first and measured:
-        shutil.copy(measured[0], args.results / costs.COSTS)
-    title = "The first report" if first else "Report"
-    report = write(args.results, title, data=args.data, note=NOTE if first else "")
-    args.out.mkdir(parents=True, exist_ok=True)
-    for path in (report, *sorted(args.results.glob("*.png")), args.results / "summary.json"):
-        shutil.copy(path, args.out / path.name)
-    print(f"wrote {args.out / 'report.md'}")
+        shutil.copy(gaze, results / gaze.name)
+    report = write(results, title, data=data, note=note)
+    out.mkdir(parents=True, exist_ok=True)
+    for path in (report, *sorted(results.glob("*.png")), results / "summary.json"):
+        shutil.copy(path, out / path.name)
+    print(f"wrote {out / 'report.md'}")
 
 
 def arguments(words: list[str] | None) -> argparse.Namespace:
@@ -133,18 +124,10 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--language", default="", help="folder or hub id of the language model")
     parser.add_argument("--exact", action="store_true", help="float32, also where bfloat16 is usual")
     parser.add_argument("--no-gaze", action="store_true", help="do not measure it; results/gaze.json is used if there")
-    parser.add_argument("--as-it-is", action="store_true", help="ask nothing; report what there is")
-    parser.add_argument("--results", type=Path, help="folder of answers; results/report unless told")
-    parser.add_argument("--out", type=Path, help="folder of the report; docs/report with --as-it-is")
-    parser.add_argument("--kept", type=Path, help="file of scores; results/report.jsonl.xz with --as-it-is")
-    args = parser.parse_args(words)
-    if args.as_it_is:
-        args.kept, args.out = args.kept or FIRST, args.out or ROOT / "docs" / "report"
-        args.results = args.results or ROOT / "results" / "report" / "first"
-    elif args.out is None:
-        parser.error("--out is missing: docs/report belongs to version 0.1, only --as-it-is writes it")
-    args.results = args.results or ROOT / "results" / "report"
-    return args
+    parser.add_argument("--results", type=Path, default=ROOT / "results" / "report", help="folder of answers")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the report")
+    parser.add_argument("--kept", type=Path, help="file of scores")
+    return parser.parse_args(words)
 
 
 def main(words: list[str] | None = None) -> None:

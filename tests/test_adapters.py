@@ -347,7 +347,7 @@ def test_what_is_no_list_or_too_narrow_is_told_in_a_sentence(tmp_path):
 
 def test_seed_and_temperature_are_as_for_the_reader(tmp_path):
     vlm = hm.adapters.wrap(*tiny("qwen3_vl", tmp_path / "model"))
-    how = {"budget": 9, "relevance": "information", "most": 3}
+    how = {"budget": 9, "relevance": "information", "max_new_tokens": 3}
     cold, plain = (vlm.ask(picture(64, 64), ["What?"], temperature=t, **how)[0].text for t in (1e-45, 0))
     assert cold == plain
     with pytest.raises(InputError, match="seed must be"):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import report
+import report_page
 from homunculus.eval.runner import read
 from readers import pages, tiny_reader
 
@@ -22,15 +23,17 @@ def test_a_report_is_written_and_written_again_from_its_scores(tmp_path, capsys)
     assert "28 answers, 0 of 28 are missing" in capsys.readouterr().out
     first = json.loads((tmp_path / "out" / "summary.json").read_text())["rows"]
 
-    again = ["--results", str(tmp_path / "again"), "--out", str(tmp_path / "out_again"), "--as-it-is"]
-    report.main([*words, *again])
+    again = ["--results", str(tmp_path / "again"), "--out", str(tmp_path / "out_again"), "--scores", str(kept)]
+    again += ["--costs", str(tmp_path / "none")]
+    report_page.main(["--data", str(data), *again])
     second = json.loads((tmp_path / "out_again" / "summary.json").read_text())["rows"]
     by_key = [{(row["dataset"], row["allocator"]): row for row in each} for each in (first, second)]
     assert by_key[0].keys() == by_key[1].keys()
     for key, row in by_key[0].items():
         assert by_key[1][key]["score"] == row["score"] and by_key[1][key]["found"] == row["found"]
     text = (tmp_path / "out_again" / "report.md").read_text()
-    assert text.startswith("# Report\n\n28 answers by a reader with other weights than those shipped now")
+    assert text.startswith(f"# The first report\n\n{report_page.NOTE}")
+    assert "28 answers by a reader with other weights than those shipped now" in text
 
 
 def test_costs_are_those_of_all_settings(tmp_path, monkeypatch):
@@ -45,10 +48,7 @@ def test_costs_are_those_of_all_settings(tmp_path, monkeypatch):
     assert known >= {("grid/query", 273), ("grid/query", 64), ("foveated/query", 1536), ("foveated/saliency", 273)}
 
 
-def test_the_first_report_is_not_overwritten_by_another(tmp_path, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        report.main(["--data", str(tmp_path)])
-    assert stopped.value.code == 2 and "docs/report belongs to version 0.1" in capsys.readouterr().err
+def test_a_folder_without_sets_is_said_in_one_sentence(tmp_path):
     with pytest.raises(SystemExit, match="neither a folder of sets"):
         report.main(["--data", str(tmp_path), "--out", str(tmp_path / "out")])
 

@@ -199,10 +199,21 @@ def test_bench_tells_what_an_answer_takes(homunculus, file, tmp_path):
         assert err.count("foveated") == 2 and "in all" in err
 
 
+def test_the_limits_of_the_service_reach_it(homunculus, monkeypatch):
+    from homunculus.studio import serving
+
+    seen = []
+    monkeypatch.setattr(serving, "serve", lambda config, load: seen.append(config))
+    words = ("--max-queue", 3, "--batch-size", 2, "--max-pixels", 1000, "--max-upload", 5, "--token", "t", "--port", 0)
+    assert homunculus("serve", *words)[0] == 0
+    assert seen == [serving.ServeConfig("127.0.0.1", 0, "t", 3, 2, 1000, 5 << 20)]
+
+
 def test_help_teaches(homunculus):
     code, out, _ = homunculus("look", "--help")
     assert code == 0 and 'homunculus look page.png "What is the total?"' in out and "--budget" in out
-    assert all(name in out for name in hm.list_relevances())
+    relevances = out[out.index("--relevance") :]
+    assert all(name in relevances for name in hm.list_relevances())
     code, out, _ = homunculus("--version")
     assert code == 0 and out.strip() == hm.__version__
 
@@ -219,14 +230,12 @@ def test_allocators_are_listed_and_described(homunculus):
 def test_it_runs_as_a_program_without_colours_when_piped(file):
     run = subprocess.run([sys.executable, "-m", "homunculus", "look", file, "top"], capture_output=True, text=True)
     assert run.returncode == 0 and "273 tokens" in run.stdout and "\x1b" not in run.stdout
-    run = subprocess.run(
-        [sys.executable, "-m", "homunculus.cli", "look", "x.png", "top"], capture_output=True, text=True
-    )
+    run = subprocess.run([sys.executable, "-m", "homunculus", "look", "x.png", "top"], capture_output=True, text=True)
     assert run.returncode == 2 and run.stderr == "homunculus: x.png does not exist\n"
 
 
 def test_a_full_disk_and_a_closed_pipe_are_no_tracebacks(file):
-    program = [sys.executable, "-m", "homunculus.cli", "look", str(file), "", "--json", "-"]
+    program = [sys.executable, "-m", "homunculus", "look", str(file), "", "--json", "-"]
     with Path("/dev/full").open("w") as full:
         run = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True)
     assert run.returncode == 2 and "cannot write" in run.stderr and "Traceback" not in run.stderr
@@ -236,6 +245,6 @@ def test_a_full_disk_and_a_closed_pipe_are_no_tracebacks(file):
 
 def test_names_that_the_terminal_cannot_show_are_escaped(page, tmp_path):
     page.resize((40, 40)).save(tmp_path / "字.png")
-    program = [sys.executable, "-m", "homunculus.cli", "look", str(tmp_path / "字.png"), ""]
+    program = [sys.executable, "-m", "homunculus", "look", str(tmp_path / "字.png"), ""]
     run = subprocess.run(program, capture_output=True, text=True, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert run.returncode == 0 and "\\u5b57.png" in run.stdout

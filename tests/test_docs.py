@@ -39,6 +39,12 @@ def test_the_picture_in_the_readme_is_the_one_of_the_demo():
     assert np.abs(np.asarray(fresh, float) - np.asarray(shown.convert("RGB"), float)).mean() < 2
 
 
+@pytest.mark.parametrize("name", ["eye", "performance"])
+def test_a_generated_page_is_what_its_generator_writes(name, tmp_path):
+    import_module(f"{name}_page").main(tmp_path)
+    assert (tmp_path / f"{name}.md").read_text() == (DOCS / f"{name}.md").read_text()
+
+
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):

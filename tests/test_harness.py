@@ -351,11 +351,11 @@ def test_twenty_kills_lose_nothing_and_double_nothing(data, tmp_path):
 
 @pytest.mark.slow
 def test_twenty_kills_of_the_command_line(data, spec, done, tmp_path):
-    words = ["eval", str(data), "--ways", ",".join(SETTINGS), "--regions", "foveated/query/24"]
+    words = ["eval", str(data), "--settings", ",".join(SETTINGS), "--regions", "foveated/query/24"]
     words += ["--batch-size", "5", "--weights", spec.weights, "--language", spec.language]
     words += ["--out", str(tmp_path / "out")]
-    call, lots = [sys.executable, "-m", "homunculus.cli", *words], random.Random(1)
-    whole = [sys.executable, "-m", "homunculus.cli", *words[:-1], str(tmp_path / "whole")]
+    call, lots = [sys.executable, "-m", "homunculus", *words], random.Random(1)
+    whole = [sys.executable, "-m", "homunculus", *words[:-1], str(tmp_path / "whole")]
     subprocess.run(whole, check=True, capture_output=True)
     for _ in range(20):
         child = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,6 +1,7 @@
 """The core stands on torch and numpy alone, and nothing flows backwards."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -61,3 +62,24 @@ def test_the_whole_package_has_no_star_imports_and_no_file_that_does_not_fit_in_
     for file in ROOT.rglob("*.py"):
         text = file.read_text()
         assert "import *" not in text and text.count("\n") <= 450, file.name
+
+
+def test_only_the_command_line_knows_typer_and_nothing_imports_it():
+    for file in ROOT.rglob("*.py"):
+        if file.parent.name != "cli" and file.name != "__main__.py":
+            names = imports_of(file)
+            assert not any(name.split(".")[0] == "typer" or name.startswith("homunculus.cli") for name in names), file
+
+
+@pytest.mark.parametrize("words", [["--help"], ["look", "examples/invoice.png", "What is the total?"]])
+def test_heavy_libraries_are_loaded_when_needed(words):
+    heavy = ("transformers", "fastapi", "uvicorn", "matplotlib", "datasets", "scipy")
+    code = (
+        "import sys; from homunculus.cli import main\n"
+        f"sys.argv = ['homunculus', *{words}]\n"
+        "try: main()\n"
+        f"finally: print([name for name in {heavy} if name in sys.modules])"
+    )
+    root = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.endswith("\n[]\n"), done.stdout + done.stderr

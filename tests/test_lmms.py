@@ -245,7 +245,7 @@ def test_a_wrapped_model_answers_in_batches_as_it_does_alone(lmms, card, page, t
     asked = [("What is the name?", card), ("Which page of the ledger is this?", page)]
     said = wrapped.generate_until([request(*pair, max_new_tokens=6) for pair in asked])
     vlm = load(tmp_path)
-    alone = [vlm.ask(image, [text], most=6, where="before", budget=60)[0].text for text, image in asked]
+    alone = [vlm.ask(image, [text], max_new_tokens=6, where="before", budget=60)[0].text for text, image in asked]
     assert said == alone and all(alone)
     shown, given = [], wrapped.answer.vlm.given
     monkeypatch.setattr(wrapped.answer.vlm, "given", lambda seen: shown.append(seen) or given(seen))

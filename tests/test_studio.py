@@ -14,7 +14,7 @@ from homunculus.allocators import list_allocators
 from homunculus.reader.model import Reader
 from homunculus.reader.session import MAX_GLANCES
 from homunculus.studio.app import create_app
-from homunculus.studio.service import ServiceConfig
+from homunculus.studio.service import ApiConfig
 from homunculus.studio.uploads import Limits
 from homunculus.studio.work import BusyError, Job, ReaderRequest, Worker
 from lined import TEXTS, likeness
@@ -325,7 +325,7 @@ def test_wrong_words_are_told_in_a_sentence(client, png, words):
 
 
 def test_limits_and_token(reader, png):
-    config = ServiceConfig(token="secret", limits=Limits(upload=1000))
+    config = ApiConfig(token="secret", limits=Limits(upload=1000))
     with testclient.TestClient(create_app(Worker(lambda: reader), config)) as client:
         refused = client.post("/v1/look", files={"image": png})
         assert refused.status_code == 401 and refused.headers["www-authenticate"] == "Bearer"

@@ -17,7 +17,7 @@ import pytest
 from readers import tiny_reader
 from studio import data_url, noise
 
-COMMAND = [sys.executable, "-m", "homunculus.cli", "serve"]
+COMMAND = [sys.executable, "-m", "homunculus", "serve"]
 MANY = 3  # requests of each kind
 
 

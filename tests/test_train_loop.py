@@ -63,7 +63,7 @@ def test_the_smoke_run_learns_and_a_finished_run_started_again_does_nothing(homu
 def test_a_killed_run_goes_on_where_it_was_saved(tmp_path):
     plan = changed(tmp_path, steps=100_000, save_seconds=0.2, log_every=1)
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "homunculus.cli", "train", "eye", "--config", plan, "--out", out]
+    command = [sys.executable, "-m", "homunculus", "train", "eye", "--config", plan, "--out", out]
     process = subprocess.Popen(
         [*command, "--only", "scout", "--device", "cpu"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )

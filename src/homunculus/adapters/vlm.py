@@ -190,7 +190,13 @@ class VLM:
 
     @torch.no_grad()
     def ask(
-        self, image: Any, questions: Sequence[str], most: int = 64, temperature: float = 0.0, seed: int = 0, **how: Any
+        self,
+        image: Any,
+        questions: Sequence[str],
+        max_new_tokens: int = 64,
+        temperature: float = 0.0,
+        seed: int = 0,
+        **how: Any,
     ) -> list[Reply]:
         """Answers to questions about one image; `how` goes to `prepare`."""
         if isinstance(questions, str):
@@ -201,13 +207,15 @@ class VLM:
         for question in questions:
             inputs = self.prepare([image], [question], **how)
             torch.manual_seed(seed)
-            replies.append(self.answer(inputs, question, most, **sampling))
+            replies.append(self.answer(inputs, question, max_new_tokens, **sampling))
         return replies
 
     @torch.no_grad()
-    def answer(self, inputs: Inputs, question: str, most: int = 64, **sampling: Any) -> Reply:
+    def answer(self, inputs: Inputs, question: str, max_new_tokens: int = 64, **sampling: Any) -> Reply:
         """What the model says to the prepared inputs of one question."""
-        said = self.generate(inputs, max_new_tokens=most, output_logits=True, return_dict_in_generate=True, **sampling)
+        said = self.generate(
+            inputs, max_new_tokens=max_new_tokens, output_logits=True, return_dict_in_generate=True, **sampling
+        )
         new = said.sequences[0, inputs["input_ids"].shape[1] :]
         chances = torch.stack(said.logits, 1)[0].float().softmax(-1).gather(1, new[:, None])  # [n, 1]
         text = self.family.tokenizer.decode(new, skip_special_tokens=True).strip()

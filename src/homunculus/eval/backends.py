@@ -235,7 +235,7 @@ class VLMBackend:
             return Prediction(reply.text, reply.probability, count, 1.0, None)
         how: dict[str, Any] = {"allocator": setting.rule, "relevance": setting.relevance, "budget": setting.budget}
         how |= {"where": self.where} | setting.options
-        reply = self.vlm.ask(item.image, [item.question], max_new_tokens, **how)[0]
+        reply = self.vlm.ask(item.image, [item.question], max_new_tokens=max_new_tokens, **how)[0]
         if reply.glance is None:
             return Prediction(reply.text, reply.probability, float(setting.budget), 1.0, None)
         selection = reply.glance.selection

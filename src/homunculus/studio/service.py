@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class ServiceConfig:
+class ApiConfig:
     """How the service runs."""
 
     token: str = ""  # if there is one, requests must bring it
@@ -36,7 +36,7 @@ class ServiceConfig:
 class Service:
     """What all requests share: the queue, the images that are kept, and threads for what takes long."""
 
-    def __init__(self, work: Worker, config: ServiceConfig) -> None:
+    def __init__(self, work: Worker, config: ApiConfig) -> None:
         self.work, self.config, self.limits = work, config, config.limits
         self.store = Store(config.limits)
         self.threads = ThreadPoolExecutor(DECODERS, "decode")

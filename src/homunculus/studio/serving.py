@@ -6,44 +6,56 @@ import contextlib
 import logging
 import math
 import socket
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from homunculus.errors import InputError
-from homunculus.reader import load_reader
+
+if TYPE_CHECKING:
+    from homunculus.reader.model import Reader
 
 BACKLOG = 2048  # connections that wait to be accepted
 
 
-def serve(
-    host: str,
-    port: int,
-    token: str,
-    device: str,
-    weights: Path | None,
-    language: str | None,
-    max_queue: int,
-    batch_size: int,
-    max_pixels: int,
-    max_upload: int,
-) -> None:
+@dataclass(frozen=True)
+class ServeConfig:
+    """Where the service listens, and what it accepts.
+
+    Args:
+        token: if there is one, requests must bring it.
+        max_queue, batch_size: requests that may wait; questions that are answered in one batch.
+        max_pixels, max_upload: pixels and bytes of an image.
+    """
+
+    host: str
+    port: int
+    token: str
+    max_queue: int
+    batch_size: int
+    max_pixels: int
+    max_upload: int
+
+
+def serve(config: ServeConfig, load: Callable[[], Reader]) -> None:
     """Serve until a signal; requests that were accepted are finished."""
     try:
         import uvicorn
 
         from homunculus.studio.app import create_app
-        from homunculus.studio.service import ServiceConfig
+        from homunculus.studio.service import ApiConfig
         from homunculus.studio.uploads import Limits
         from homunculus.studio.work import Worker
     except ImportError as error:
         raise InputError(f"the service needs {error.name}: pip install 'homunculus[serve]'") from error
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    config = ServiceConfig(token, limits=Limits(upload=max_upload, pixels=max_pixels))
-    work = Worker(lambda: load_reader(weights, language, device), max_queue, batch_size)
-    with listening(host, port) as listener:
-        name = f"[{host}]" if ":" in host else host
+    api = ApiConfig(config.token, limits=Limits(upload=config.max_upload, pixels=config.max_pixels))
+    work = Worker(load, config.max_queue, config.batch_size)
+    with listening(config.host, config.port) as listener:
+        name = f"[{config.host}]" if ":" in config.host else config.host
         print(f"http://{name}:{listener.getsockname()[1]}  (Ctrl-C ends it)", flush=True)
-        timeout = math.ceil(config.timeout) + 1  # no request takes longer
-        server = uvicorn.Config(create_app(work, config), log_level="warning", timeout_graceful_shutdown=timeout)
+        timeout = math.ceil(api.timeout) + 1  # no request takes longer
+        server = uvicorn.Config(create_app(work, api), log_level="warning", timeout_graceful_shutdown=timeout)
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C, raised again after all is done
             uvicorn.Server(server).run(sockets=[listener])
 

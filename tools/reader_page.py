@@ -1,23 +1,23 @@
-"""Writes docs/reader.md and its plot from results/reader*.json: python benchmarks/reader_page.py"""
+"""Writes docs/reader.md and its plot from results/reader*.json: python tools/reader_page.py"""
 
 from __future__ import annotations
 
-import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from ask import told
-from homunculus.runtime.files import replacing
-from performance_page import where
+from published import DOCS, RESULTS, describe_machine, read_results, write_page, write_plot
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from ask import describe
 from reader import CONFIDENT, DOCUMENTS, table, trust
 
-ROOT = Path(__file__).parents[1]
 PAGE = """# The reader: ask a page a question
 
-This page is written by `python benchmarks/reader_page.py` from the files in `results/`. What the reader is made of and
+This page is written by `python tools/reader_page.py` from the files in `results/`. What the reader is made of and
 where it fails: [model_card.md](model_card.md); how it is trained: [training.md](training.md).
 
 ```
@@ -70,54 +70,51 @@ receipt do have an answer there.
 """
 
 
-def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
+def plot(rows: Sequence[dict[str, Any]]) -> Figure:
     """Score against tokens on the sets of documents, a line for each allocator."""
-    known = {(row["dataset"], *row["way"].rsplit("/", 1)): row["score"] for row in rows}
-    sets = [name for name in DOCUMENTS if any(key[0] == name for key in known)]
-    budgets = sorted({int(budget) for _, _, budget in known})
+    scores = {(row["dataset"], *row["way"].rsplit("/", 1)): row["score"] for row in rows}
+    sets = [name for name in DOCUMENTS if any(key[0] == name for key in scores)]
+    budgets = sorted({int(budget) for _, _, budget in scores})
     figure = Figure(figsize=(3 * max(len(sets), 1), 3), layout="constrained")
     for i, name in enumerate(sets):
         axes = figure.add_subplot(1, len(sets), i + 1)
-        for way in dict.fromkeys(way for _, way, _ in known):
-            points = [(b, known[name, way, str(b)]) for b in budgets if (name, way, str(b)) in known]
+        for method in dict.fromkeys(method for _, method, _ in scores):
+            points = [(b, scores[name, method, str(b)]) for b in budgets if (name, method, str(b)) in scores]
             if points:
                 score = [found["value"] for _, found in points]
                 below, above = ([abs(f[end] - f["value"]) for _, f in points] for end in ("low", "high"))
-                axes.errorbar([b for b, _ in points], score, [below, above], marker="o", capsize=2, label=way)
+                axes.errorbar([b for b, _ in points], score, [below, above], marker="o", capsize=2, label=method)
         axes.set(title=name, xlabel="tokens", xscale="log", ylim=(0, None))
         axes.set_xticks(budgets, [str(b) for b in budgets], minor=False)
         axes.minorticks_off()
     if sets:
         figure.axes[0].legend(fontsize=7)
-    with replacing(path) as unfinished:
-        figure.savefig(unfinished, format="png", dpi=130, metadata={"Software": None})
+    return figure
 
 
-def speed(path: Path) -> str:
-    if not path.is_file():
+def speed(found: dict[str, Any]) -> str:
+    """What `benchmarks/ask.py` measured, in a sentence."""
+    if not found:
         return "Not measured yet: `python benchmarks/ask.py --data DATA`."
-    found = json.loads(path.read_text())
-    return f"`python benchmarks/ask.py --data DATA` ({where(found['machine'])}): {told(found)}."
+    return f"`python benchmarks/ask.py --data DATA` ({describe_machine(found['machine'])}): {describe(found)}."
 
 
-def main(results: Path = ROOT / "results", docs: Path = ROOT / "docs") -> None:
-    own, path = json.loads((results / "reader.json").read_text()), results / "reader_wrong_page.json"
-    wrong = json.loads(path.read_text()) if path.is_file() else None
-    (docs / "images").mkdir(parents=True, exist_ok=True)
-    plot(own["rows"], docs / "images" / "reader.png")
+def main(results: Path = RESULTS, docs: Path = DOCS) -> None:
+    """Write the page and its plot."""
+    own, wrong = read_results("reader", results), read_results("reader_wrong_page", results, missing_ok=True)
+    write_plot("reader", plot(own["rows"]), docs)
     text = PAGE.format(
         command=own["command"],
-        machines="; ".join(map(where, own["machines"])),
+        machines="; ".join(map(describe_machine, own["machines"])),
         dtype=own["dtype"],
         date=own["date"],
         table=table(own["rows"]),
         confident=CONFIDENT,
         wrong=f" (`{wrong['command']}`, {wrong['date']})" if wrong else "",
         trust=trust(own["rows"], wrong["rows"] if wrong else []),
-        speed=speed(results / "ask_cpu.json"),
+        speed=speed(read_results("ask_cpu", results, missing_ok=True)),
     )
-    with replacing(docs / "reader.md") as unfinished:
-        unfinished.write_text(text)
+    write_page("reader", text, docs)
 
 
 if __name__ == "__main__":

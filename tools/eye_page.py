@@ -1,18 +1,18 @@
-"""Writes docs/eye.md from results/eye*.json: python benchmarks/eye_page.py"""
+"""Writes docs/eye.md from results/eye*.json: python tools/eye_page.py"""
 
 from __future__ import annotations
 
-import json
+import sys
 from pathlib import Path
 
-from eye import table
-from homunculus.runtime.files import replacing
-from performance_page import where
+from published import DOCS, describe_machine, read_results, write_page
 
-ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from eye import table
+
 PAGE = """# The eye: what it finds
 
-This page is written by `python benchmarks/eye_page.py` from the files in `results/`, which
+This page is written by `python tools/eye_page.py` from the files in `results/`, which
 `python benchmarks/eye.py --data DATA` makes ({machine};
 code of {commits}). What the networks are:
 [model_card.md](model_card.md); how they are trained: [training.md](training.md).
@@ -27,15 +27,13 @@ differences are paired.
 """
 
 
-def main() -> None:
-    results = json.loads((ROOT / "results" / "eye.json").read_text())
-    tables = [table(results)]
-    gpu = ROOT / "results" / "eye_gpu.json"
-    if gpu.is_file():
-        tables.append(table(json.loads(gpu.read_text())))
-    with replacing(ROOT / "docs" / "eye.md") as unfinished:
-        commits = ", ".join(f"{commit} ({part})" for part, commit in results["commits"].items())
-        unfinished.write_text(PAGE.format(machine=where(results["machine"]), commits=commits, tables="\n".join(tables)))
+def main(docs: Path = DOCS) -> None:
+    """Write the page."""
+    results = read_results("eye")
+    tables = [table(each) for each in (results, read_results("eye_gpu", missing_ok=True)) if each]
+    commits = ", ".join(f"{commit} ({part})" for part, commit in results["commits"].items())
+    machine = describe_machine(results["machine"])
+    write_page("eye", PAGE.format(machine=machine, commits=commits, tables="\n".join(tables)), docs)
 
 
 if __name__ == "__main__":

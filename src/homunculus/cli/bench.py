@@ -1,50 +1,45 @@
-"""`homunculus bench`: what an answer takes on this machine, part by part, for several rules and budgets."""
+"""`homunculus bench`: how long each part of an answer takes, for several rules and budgets."""
 
 from __future__ import annotations
 
 import json
 import statistics
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from homunculus.allocators import check_options
-from homunculus.errors import InputError, whole_number
-from homunculus.runtime.files import replacing
+from homunculus.cli.console import STANDARD_OUTPUT, OutputFiles, err, loading
+from homunculus.cli.options import Device, Language, Weights, check_question, parse_budgets, parse_list
+from homunculus.errors import InputError
 
 if TYPE_CHECKING:
     from homunculus.image import Source
     from homunculus.reader.model import Reader
 
 PARTS = ("open", "look", "read", "prefill", "answer")  # of `Answer.seconds`
-QUESTION = "What is the total?"
-out = Console(highlight=False, soft_wrap=True, emoji=False)
-err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def bench(
     image: Annotated[
         str | None, typer.Argument(metavar="[IMAGE]", help="Image or PDF to ask about; else a page of text is drawn.")
     ] = None,
-    question: Annotated[str, typer.Option("--question", "-q", help="What to ask.")] = QUESTION,
+    question: Annotated[str, typer.Option("--question", "-q", help="What to ask.")] = "What is the total?",
     allocators: Annotated[str, typer.Option(help="Rules to compare.")] = "foveated,grid,uniform",
     budgets: Annotated[str, typer.Option(help="Numbers of tokens.")] = "64,273",
-    repeat: Annotated[int, typer.Option(min=1, help="Answers of which the median is told.")] = 5,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    weights: Annotated[Path | None, typer.Option(help="Folder of the reader's weights; else the shipped ones.")] = None,
-    language: Annotated[str | None, typer.Option(help="Folder or hub id of the reader's language model.")] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Answers that a median is taken over.")] = 5,
+    device: Device = "cpu",
+    weights: Weights = "",
+    language: Language = "",
     json_: Annotated[
         Path | None, typer.Option("--json", help="Write the figures as JSON; - for standard output.")
     ] = None,
 ) -> None:
-    """Measure what an answer takes on this machine, part by part.
+    """Measure how long each part of an answer takes on this machine.
 
     open: the file, its text lines and its pyramid; look: choosing the cells for the question; read: the lines that
     these cells show; prefill: the first token of the language model; answer: all further tokens.
@@ -52,41 +47,33 @@ def bench(
     [dim]homunculus bench[/dim]
     [dim]homunculus bench page.png --allocators foveated,dag --budgets 150,273,576 --device cuda[/dim]
 
-    Times are medians in milliseconds, one question at a time; the first answer of each way does not count.
+    Times are medians in milliseconds, one question at a time; the first answer of each rule and budget does not count.
     """
     from homunculus.eval.machine import machine
     from homunculus.reader import load_reader
 
-    if not question.strip():
-        raise InputError("a question is missing: ask something about the image")
-    ways = [(rule, _budget(text)) for rule in _listed(allocators) for text in _listed(budgets)]
-    if not ways:
+    check_question(question)
+    settings = [(rule, budget) for rule in parse_list(allocators) for budget in parse_budgets(budgets)]
+    if not settings:
         raise InputError("nothing to measure: name allocators and budgets")
-    for rule, _ in ways:
+    for rule, _ in settings:
         check_options(rule, {})
-    with err.status("loading the reader") if err.is_terminal else nullcontext():
+    with loading("the reader"):
         reader = load_reader(weights, language, device)
-    rows = list(measure(reader, image or drawn(), question, ways, repeat))
+    rows = list(measure(reader, image or draw_page(), question, settings, repeat))
     found = {"machine": machine(device), "question": question, "rows": rows}
-    if json_ == Path("-"):
-        sys.stdout.write(json.dumps(found) + "\n")
-    elif json_:
-        with replacing(json_) as unfinished:
-            unfinished.write_text(json.dumps(found, indent=1) + "\n")
-    table = Table("rule", "tokens", *(f"{part}, ms" for part in PARTS), "in all, ms", box=None)
-    for row in rows:
-        times = [f"{row[part]:.1f}" for part in (*PARTS, "total")]
-        table.add_row(row["allocator"], str(row["budget"]), *times)
-    (err if json_ == Path("-") else out).print(table)
+    files = OutputFiles(json=json_)
+    files.write_json(json.dumps(found, indent=None if json_ == STANDARD_OUTPUT else 1) + "\n")
+    files.console.print(_table(rows))
 
 
 def measure(
-    reader: Reader, image: Source, question: str, ways: Sequence[tuple[str, int]], repeat: int
+    reader: Reader, image: Source, question: str, settings: Sequence[tuple[str, int]], repeat: int
 ) -> Iterator[dict[str, Any]]:
     """Median milliseconds of each part of an answer, for each rule and budget."""
     with Progress(console=err, disable=not err.is_terminal) as bar:
-        task = bar.add_task("answering", total=len(ways) * (repeat + 1))
-        for rule, budget in ways:
+        task = bar.add_task("answering", total=len(settings) * (repeat + 1))
+        for rule, budget in settings:
             taken = []
             for _ in range(repeat + 1):
                 taken.append(reader.ask(image, question, allocator=rule, budget=budget).seconds)
@@ -96,7 +83,7 @@ def measure(
             yield {"allocator": rule, "budget": budget, **parts, "total": total}
 
 
-def drawn(height: int = 2048, width: int = 1448) -> Source:
+def draw_page(height: int = 2048, width: int = 1448) -> Source:
     """A page of text, the same each time."""
     from PIL import Image, ImageDraw, ImageFont
 
@@ -109,9 +96,9 @@ def drawn(height: int = 2048, width: int = 1448) -> Source:
     return page
 
 
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _budget(text: str) -> int:
-    return whole_number("budget", int(text) if text.isdecimal() else text)
+def _table(rows: Sequence[dict[str, Any]]) -> Table:
+    table = Table("rule", "tokens", *(f"{part}, ms" for part in PARTS), "in all, ms", box=None)
+    for row in rows:
+        times = [f"{row[part]:.1f}" for part in (*PARTS, "total")]
+        table.add_row(row["allocator"], str(row["budget"]), *times)
+    return table

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+import math
+import time
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 
+from homunculus.cli.options import Device, Language, parse_list
 from homunculus.errors import InputError
 
 app = typer.Typer(help="Train the networks: eye (encoder and scout), reader; plot a run.", no_args_is_help=True)
 
-
-Out = Annotated[Path, typer.Option(help="Folder of the run; an unfinished run in it is taken up again.")]
-Device = Annotated[str, typer.Option(help="cuda, cpu; cuda where there is one.")]
-Minutes = Annotated[float, typer.Option(min=0, help="Stop after so long, saved; 0 for no limit.")]
+Out = Annotated[Path, typer.Option(help="Folder of the run; an unfinished run in it continues.")]
+FastDevice = Annotated[str, typer.Option(help="cpu or cuda; else cuda where there is one.")]
+Minutes = Annotated[float, typer.Option(min=0, help="Save and stop after so many minutes; 0 for no limit.")]
 
 
 @app.command()
 def eye(
-    config: Annotated[Path, typer.Option("--config", help="The plan, such as configs/eye.toml.")],
+    config: Annotated[Path, typer.Option("--config", help="Training plan, such as configs/eye.toml.")],
     out: Out = Path("runs/eye"),
-    only: Annotated[str, typer.Option(help="encoder or scout; both if not given.")] = "",
+    only: Annotated[str, typer.Option(help="encoder or scout; else both.")] = "",
     start: Annotated[Path | None, typer.Option(help="Folder of weights to start from.")] = None,
-    device: Device = "",
+    device: FastDevice = "",
     minutes: Minutes = 0,
 ) -> None:
-    """Train the encoder and the scout by a plan; kill it and start it again, and it goes on where it was.
+    """Train the encoder and the scout by a plan; a killed run continues when the command is given again.
 
     [dim]homunculus train eye --config configs/eye.toml --out runs/eye[/dim]
-    [dim]torchrun --nproc-per-node 4 -m homunculus.cli train eye --config configs/eye.toml[/dim]
+    [dim]torchrun --nproc-per-node 4 -m homunculus train eye --config configs/eye.toml[/dim]
     """
     from homunculus.train.recipe import EYE
 
@@ -40,13 +43,13 @@ def eye(
 
 @app.command()
 def reader(
-    config: Annotated[Path, typer.Option("--config", help="The plan, such as configs/reader.toml.")],
+    config: Annotated[Path, typer.Option("--config", help="Training plan, such as configs/reader.toml.")],
     out: Out = Path("runs/reader"),
-    stage: Annotated[str, typer.Option(help="finder, recognizer or answer; all in turn if not given.")] = "",
+    stage: Annotated[str, typer.Option(help="finder, recognizer or answer; else all in turn.")] = "",
     start: Annotated[
         Path | None, typer.Option(help="Folder of weights or of another run's stage that the first stage starts from.")
     ] = None,
-    device: Device = "",
+    device: FastDevice = "",
     minutes: Minutes = 0,
 ) -> None:
     """Train the reader's networks: line finder, recogniser, LoRA of the language model.
@@ -62,20 +65,8 @@ def reader(
     _train(config, out, [stage] if stage else list(STAGES), start, device, minutes)
 
 
-def _train(
-    config: Path,
-    out: Path,
-    names: list[str],
-    start: Path | None,
-    device: str,
-    minutes: float,
-) -> None:
+def _train(config: Path, out: Path, names: list[str], start: Path | None, device: str, minutes: float) -> None:
     """Train the sections of a plan in turn."""
-    import math
-    import time
-
-    import torch
-
     from homunculus.train.loop import Trainer, set_up, take_down
     from homunculus.train.recipe import read_plan
     from homunculus.train.tasks import feed_of
@@ -85,12 +76,16 @@ def _train(
     if not wanted:
         raise InputError(f"{config} has no section [{names[0]}]")
     begun = time.monotonic()
-    place = set_up(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    place = set_up(device or _usual_device())
     for name, recipe in wanted.items():
         feed = feed_of(name, plan.sources, recipe, place)
         trainer = Trainer(name, recipe, feed, out / name, plan.sources.workers, start)
         trainer.run(60 * minutes - (time.monotonic() - begun) if minutes else math.inf)
     take_down()
+
+
+def _usual_device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @app.command()
@@ -105,16 +100,14 @@ def plot(run: Annotated[Path, typer.Argument(help="Folder of one network's run, 
 
 @app.command()
 def ship(
-    run: Annotated[
-        Path, typer.Argument(help="Folder of a run: runs/eye (its encoder and scout), or a stage of the reader.")
-    ],
+    run: Annotated[Path, typer.Argument(help="Folder of a run, such as runs/eye or runs/reader.")],
     out: Annotated[Path, typer.Argument(help="Folder to write int8 weights and their hashes to.")],
     which: Annotated[str, typer.Option(help="last or best on held-back pages.")] = "last",
 ) -> None:
     """Store a run's weights in int8, with hashes, as the package carries them.
 
     [dim]homunculus train ship runs/eye src/homunculus/reader/weights[/dim]
-    [dim]homunculus train ship runs/reader/real src/homunculus/reader/weights[/dim]
+    [dim]homunculus train ship runs/reader src/homunculus/reader/weights[/dim]
     """
     from homunculus.train.shipping import shipped
 
@@ -127,17 +120,15 @@ def transcripts(
     weights: Annotated[Path, typer.Argument(help="Folder of weights as `ship` wrote them.")],
     data: Annotated[list[Path], typer.Option(help="Data folders such as data/docvqa/train; may be given repeatedly.")],
     out: Annotated[Path, typer.Option(help="File to write.")] = Path("runs/transcripts.jsonl.gz"),
-    device: Device = "",
+    device: FastDevice = "",
 ) -> None:
-    """Write down what line finder and recogniser read on training pages, for the language model to learn from.
+    """Write what line finder and recogniser read on training pages; the language model learns from it.
 
     [dim]homunculus train transcripts runs/weights --data data/docvqa/train --data data/funsd/train[/dim]
     """
-    import torch
-
     from homunculus.train.ocr.transcripts import transcribe
 
-    count = transcribe(weights, data, out, device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    count = transcribe(weights, data, out, device or _usual_device())
     typer.echo(f"{count} pages, in {out}")
 
 
@@ -145,15 +136,15 @@ def transcripts(
 def calibrate(
     weights: Annotated[Path, typer.Argument(help="Folder of weights as `ship` wrote them.")],
     data: Annotated[Path, typer.Option(help="Folder of the sets whose train pages were learned from.")],
-    sets: Annotated[str, typer.Option(help="Their names.")] = "docvqa,sroie,funsd,chartqa",
-    limit: Annotated[int, typer.Option(min=1, help="Questions a set.")] = 100,
-    language: Annotated[str, typer.Option(help="Folder or hub id of the language model.")] = "",
+    sets: Annotated[str, typer.Option(help="Names of the sets.")] = "docvqa,sroie,funsd,chartqa",
+    limit: Annotated[int, typer.Option(min=1, help="Questions of each set.")] = 100,
+    language: Language = "",
     device: Device = "cpu",
 ) -> None:
-    """Learn from held-back pages how often the reader's answers are right; stored with the weights of its LoRA.
+    """Fit the reader's confidence on held-back pages, and store it with the weights of its LoRA.
 
     [dim]homunculus train calibrate src/homunculus/reader/weights --data data[/dim]
     """
     from homunculus.train.calibration import calibrate as fit
 
-    typer.echo(str(fit(weights, data, sets.split(","), limit, device, language or None)))
+    typer.echo(str(fit(weights, data, parse_list(sets), limit, device, language or None)))
