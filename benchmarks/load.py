@@ -1,7 +1,7 @@
 """The service under load, on this machine alone: requests lost, seconds a request takes, whether memory grows.
 
 python benchmarks/load.py                            # 50 clients for 60 s against /v1/look; results/load_cpu.json
-python benchmarks/load.py --path ask --batch-size 1    # questions one by one; compare with --batch-size 8
+python benchmarks/load.py --path ask --batch-size 1    # questions one by one; compare with 8
 
 Every client sends its next request when the last was answered; after a 429 it waits as long as Retry-After says. All of
 them ask about one page, which the service opens once. Rows of another commit or machine in the file are dropped.
@@ -18,6 +18,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2 as httpx
@@ -26,6 +28,7 @@ from homunculus.eval.machine import machine
 from homunculus.runtime.files import replacing
 
 ROOT = Path(__file__).parents[1]
+SETTING = ("path", "clients", "batch_size", "asked for")  # of a run: another one with the same replaces it
 QUESTIONS = [
     f"What is the {what}?" for what in ("total", "date", "customer number", "invoice number", "due date", "name")
 ]
@@ -77,6 +80,29 @@ async def load(args: argparse.Namespace, where: str, pid: int) -> dict:
     return figures | {"asked for": args.seconds, "memory every 10 s": [*map(round, used), round(memory(pid))]}
 
 
+@contextmanager
+def served(device: str, batch_size: int) -> Iterator[tuple[str, int]]:
+    """The service in a process of its own: its address and the process's id."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["serve", "--port", str(port), "--device", device, "--batch-size", str(batch_size)]
+    call = [sys.executable, "-m", "homunculus", *words]
+    server = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield f"http://127.0.0.1:{port}", server.pid
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def is_ready(where: str) -> bool:
+    try:
+        return httpx.get(f"{where}/healthz").json()["state"] == "ready"
+    except httpx.TransportError:
+        return False
+
+
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--path", choices=("look", "ask"), default="look")
@@ -86,34 +112,17 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, help="results/load_cpu.json, to which this run is added")
     args = parser.parse_args(words)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    call = [sys.executable, "-m", "homunculus", "serve", "--port", str(port), "--device", args.device]
-    server = subprocess.Popen(
-        [*call, "--batch-size", str(args.batch_size)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    where = f"http://127.0.0.1:{port}"
-    try:
-        begun = time.monotonic()
-        while True:
-            try:
-                if httpx.get(f"{where}/healthz").json()["state"] == "ready":
-                    break
-            except httpx.TransportError:
-                pass
+    begun = time.monotonic()
+    with served(args.device, args.batch_size) as (where, pid):
+        while not is_ready(where):
             time.sleep(0.2)
         start = time.monotonic() - begun
-        figures = asyncio.run(load(args, where, server.pid)) | {"start": start}
-        healthy = httpx.get(f"{where}/healthz").json()["state"] == "ready"
-    finally:
-        server.terminate()
-        server.wait(60)
+        figures = asyncio.run(load(args, where, pid)) | {"start": start}
+        healthy = is_ready(where)
     out = args.out or ROOT / "results" / f"load_{'cuda' if args.device.startswith('cuda') else 'cpu'}.json"
     here, known = machine(args.device), json.loads(out.read_text()) if out.is_file() else {}
-    setting = ("path", "clients", "batch_size", "asked for")
     others = known["rows"] if known.get("machine") == here else []
-    rows = [row for row in others if any(row.get(key) != figures[key] for key in setting)] + [figures]
+    rows = [row for row in others if any(row.get(key) != figures[key] for key in SETTING)] + [figures]
     with replacing(out) as unfinished:
         unfinished.write_text(json.dumps({"machine": here, "rows": rows}, indent=1) + "\n")
     print(json.dumps(figures, indent=1))

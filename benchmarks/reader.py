@@ -4,7 +4,7 @@ python benchmarks/reader.py --data FOLDER                                   # wr
 python benchmarks/reader.py --data FOLDER --sets funsd --ways foveated/query/273,uniform/query/64 --limit 5
 python benchmarks/reader.py --data FOLDER --wrong-page                      # writes results/reader_wrong_page.json
 
-Every way (ALLOCATOR/RELEVANCE/BUDGET) answers the same questions with the same weights. Answers are appended to a
+Every setting (ALLOCATOR/RELEVANCE/BUDGET) answers the same questions with the same weights. Answers are appended to a
 folder beside the summary, results/reader/, as they come; after a kill the same command continues. `homunculus report
 results/reader` writes a full report on them. Intervals hold 95 % of 1,000 draws of pages. --wrong-page asks each
 question about the next page of its set and counts the answers that are given with a confidence above 0.5.
@@ -32,7 +32,7 @@ from homunculus.eval.data import Item, items
 from homunculus.eval.machine import machine
 from homunculus.eval.metrics import interval, metric_of
 from homunculus.eval.runner import BATCH_SIZE, Batch, ModelSpec, Row, key_in, plan, run
-from homunculus.eval.ways import Way
+from homunculus.eval.settings import Setting
 from homunculus.reader.prompt import MAX_TOKENS, NOT_FOUND
 from homunculus.reader.weights import device_of, usual_dtype
 from homunculus.runtime.files import replacing
@@ -41,8 +41,8 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("docvqa", "funsd", "sroie", "chartqa")
 SETS = (*DOCUMENTS, "icdar2015", "daquar", "coco_vqa")
 MAIN = "foveated/query/273"
-WAYS = [f"foveated/query/{budget}" for budget in (273, 64, 150, 1536)]
-WAYS += [f"{name}/query/{budget}" for name in ("uniform", "grid", "dag") for budget in (273, 64)]
+SETTINGS = [f"foveated/query/{budget}" for budget in (273, 64, 150, 1536)]
+SETTINGS += [f"{name}/query/{budget}" for name in ("uniform", "grid", "dag") for budget in (273, 64)]
 ON_PHOTOS = [MAIN, "uniform/query/273"]
 CONFIDENT, RIGHT, BINS = 0.5, 0.5, 10
 
@@ -72,8 +72,8 @@ def batches(args: argparse.Namespace) -> list[Batch]:
     for name in args.sets:
         listed = questions(args.data, name, args.split, args.limit)
         listed = of_next_page(listed) if args.wrong_page else listed
-        usual = [MAIN] if args.wrong_page else WAYS if name in DOCUMENTS else ON_PHOTOS
-        found += plan(listed, [Way.of(text) for text in args.ways or usual], (), args.batch_size)
+        usual = [MAIN] if args.wrong_page else SETTINGS if name in DOCUMENTS else ON_PHOTOS
+        found += plan(listed, [Setting.parse(text) for text in args.ways or usual], (), args.batch_size)
     return found
 
 
@@ -81,18 +81,18 @@ def batches(args: argparse.Namespace) -> list[Batch]:
 
 
 def figures(rows: Sequence[Row], wrong_page: bool = False) -> list[dict[str, Any]]:
-    """A row for each set and way, shares with intervals over pages."""
+    """A row for each set and setting, shares with intervals over pages."""
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         groups[row["dataset"], f"{row['allocator']}/{row['relevance']}/{row['budget']}"].append(row)
-    return [figure(name, way, group, wrong_page) for (name, way), group in groups.items()]
+    return [figure(name, setting, group, wrong_page) for (name, setting), group in groups.items()]
 
 
-def figure(name: str, way: str, rows: Sequence[Row], wrong_page: bool) -> dict[str, Any]:
+def figure(name: str, setting: str, rows: Sequence[Row], wrong_page: bool) -> dict[str, Any]:
     pages = [row["image"] for row in rows]
     sure = [row["confidence"] for row in rows]
     refused = [row["prediction"].lower() == NOT_FOUND for row in rows]
-    found: dict[str, Any] = {"dataset": name, "way": way, "n": len(rows), "pages": len(set(pages))}
+    found: dict[str, Any] = {"dataset": name, "way": setting, "n": len(rows), "pages": len(set(pages))}
     found["confident"] = interval([c > CONFIDENT and not r for c, r in zip(sure, refused, strict=True)], pages)
     found["refused"] = interval(refused, pages)
     if wrong_page:
@@ -115,13 +115,14 @@ def calibration_error(sure: Sequence[float], right: Sequence[bool]) -> float:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """A line a way, a column a set: score with its interval, and the share of answers among the lines read."""
+    """A line a setting, a column a set: score with its interval, and the share of answers among the lines read."""
     by_key = {(row["way"], row["dataset"]): row for row in rows}
     sets = list(dict.fromkeys(row["dataset"] for row in rows))
     heads = [f"{name}, n {next(row['n'] for row in rows if row['dataset'] == name)}" for name in sets]
-    ways = dict.fromkeys([*(way for way in WAYS if any(row["way"] == way for row in rows)), *(r["way"] for r in rows)])
+    asked = dict.fromkeys(row["way"] for row in rows)
+    listed = dict.fromkeys([*(setting for setting in SETTINGS if setting in asked), *asked])
     lines = [f"| way | {' | '.join(heads)} |", "|---" * (len(sets) + 1) + "|"]
-    lines += [f"| {way} | {' | '.join(cell(by_key.get((way, name))) for name in sets)} |" for way in ways]
+    lines += [f"| {setting} | {' | '.join(cell(by_key.get((setting, name))) for name in sets)} |" for setting in listed]
     return "\n".join(lines) + "\n"
 
 
@@ -137,15 +138,15 @@ def share(figure: dict[str, float]) -> str:
     return f"{100 * figure['value']:.0f} %"
 
 
-def trust(own: Sequence[dict[str, Any]], wrong: Sequence[dict[str, Any]], way: str = MAIN) -> str:
+def trust(own: Sequence[dict[str, Any]], wrong: Sequence[dict[str, Any]], setting: str = MAIN) -> str:
     """What confidence is worth, a line a set; `wrong` are rows about the wrong page."""
-    elsewhere = {row["dataset"]: row for row in wrong if row["way"] == way}
+    elsewhere = {row["dataset"]: row for row in wrong if row["way"] == setting}
     lines = [
         "| set | n | calibration error | confident | confident, wrong page | refused, wrong page |",
         "|---" * 6 + "|",
     ]
     for row in own or wrong:
-        if row["way"] != way:
+        if row["way"] != setting:
             continue
         other = elsewhere.get(row["dataset"])
         cells = [row["dataset"], str(row["n"])]
@@ -198,16 +199,16 @@ def measure(args: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:
     todo, here = batches(args), machine(args.device)
     split = f"{args.split}, next page" if args.wrong_page else args.split  # answers of both do not mix
     folder = args.out.with_suffix("")
-    about = {"data": [str(args.data.resolve())], "split": split, "machine": here}
-    every = run(todo, spec, folder, args.workers, console=Console(stderr=True), about=about)
+    config = {"data": [str(args.data.resolve())], "split": split, "machine": here}
+    every = run(todo, spec, folder, args.workers, console=Console(stderr=True), config=config)
     by_key = {key_in(row): row for row in every}
-    asked = [by_key[key] for batch in todo for way in batch.ways for key in batch.wanted(way)]
+    asked = [by_key[key] for batch in todo for setting in batch.settings for key in batch.wanted(setting)]
     begun = json.loads((folder / "run.json").read_text())["machine"]
     return {
         "command": command(words),
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machines": [begun, here] if begun != here else [here],
-        "weights": spec.marks()["reader"],
+        "weights": spec.fingerprint()["reader"],
         "dtype": str(torch.float32 if args.exact else usual_dtype(device_of(args.device))).removeprefix("torch."),
         "split": args.split,
         "limit": args.limit,

@@ -2,7 +2,7 @@
 
 python benchmarks/report.py --data FOLDER --out out/report           # all; answers go to results/report
 python benchmarks/report.py --data FOLDER --out out/report --limit 12 --part methods    # a small one
-python benchmarks/report.py --data FOLDER --out out/report --part costs      # what each way takes, one after the other
+python benchmarks/report.py --data FOLDER --out out/report --part costs     # times of each setting, one after the other
 
 Answers are appended; after a kill the same command continues. With --kept their scores, without the data, go into a
 file that another machine continues from. Another reader's answers do not mix with them: they need another --results.
@@ -19,13 +19,13 @@ from pathlib import Path
 
 from homunculus import InputError
 from homunculus.allocators import list_allocators
-from homunculus.eval import costs, gazing
+from homunculus.eval import costs, gaze_agreement
 from homunculus.eval.data import collect
 from homunculus.eval.machine import machine
 from homunculus.eval.packed import pack, unpack
 from homunculus.eval.report import write
 from homunculus.eval.runner import Batch, ModelSpec, key_in, plan, run
-from homunculus.eval.ways import Way, ways_of
+from homunculus.eval.settings import Setting, settings_of
 
 ROOT = Path(__file__).parents[1]
 BUDGETS = (64, 150, 273, 576)
@@ -36,17 +36,17 @@ MAIN = 273
 TIMED = {"cuda": 16, "cpu": 4}  # questions at once when costs are measured
 
 
-def ablations() -> list[Way]:
+def ablations() -> list[Setting]:
     """What `foveated` owes to its parts, and to what it goes by."""
     names = [f"foveated:fovea={share}/query" for share in (0.2, 0.3, 0.4, 1.0)]  # 1: fovea only
     names += ["foveated:off=2/query", "foveated:error=None/query", "stratified:strata=8/query"]
     names += [f"foveated/{given}" for given in ("saliency", "information", "opponent", "oracle")]
-    return [Way.of(f"{name}/{MAIN}") for name in names]
+    return [Setting.parse(f"{name}/{MAIN}") for name in names]
 
 
-def bounds() -> list[Way]:
+def bounds() -> list[Setting]:
     """As many tokens as a page has."""
-    return [Way.of("uniform/query/1536"), Way.of("foveated/query/1536")]
+    return [Setting.parse("uniform/query/1536"), Setting.parse("foveated/query/1536")]
 
 
 def batches(args: argparse.Namespace) -> list[Batch]:
@@ -54,29 +54,29 @@ def batches(args: argparse.Namespace) -> list[Batch]:
     documents = collect([str(args.data)], limit=args.limit, only=DOCUMENTS)
     others = collect([str(args.data)], limit=args.limit or args.others, only=OTHERS)
     if args.part == "methods":
-        ways = ways_of(SEVEN, ["query"], [MAIN])
-        return plan([*documents, *others], ways, (), args.batch_size)
-    ways = [*ways_of(list_allocators(), ["query"], BUDGETS), *bounds(), *ablations()]
-    looks = [Way.of(f"{name}/query/{MAIN}") for name in ("foveated", "grid", "uniform")]
-    return [*plan(documents, ways, looks, args.batch_size), *plan(others, ways, (), args.batch_size)]
+        settings = settings_of(SEVEN, ["query"], [MAIN])
+        return plan([*documents, *others], settings, (), args.batch_size)
+    settings = [*settings_of(list_allocators(), ["query"], BUDGETS), *bounds(), *ablations()]
+    looks = [Setting.parse(f"{name}/query/{MAIN}") for name in ("foveated", "grid", "uniform")]
+    return [*plan(documents, settings, looks, args.batch_size), *plan(others, settings, (), args.batch_size)]
 
 
 def measure_costs(args: argparse.Namespace, spec: ModelSpec) -> None:
-    """Time all ways, on the set with the largest pages."""
+    """Time all settings, on the set with the largest pages."""
     count = args.limit or TIMED[args.device.split(":")[0]]
     items = collect([str(args.data)], limit=count, only=DOCUMENTS[:1])
-    ways = [*ways_of(list_allocators(), ["query"], (MAIN, BUDGETS[0])), *bounds(), *ablations()]
+    settings = [*settings_of(list_allocators(), ["query"], (MAIN, BUDGETS[0])), *bounds(), *ablations()]
     args.results.mkdir(parents=True, exist_ok=True)
-    path = costs.measure(spec.load(), items, ways, args.results / costs.COSTS, machine(args.device))
+    path = costs.measure(spec.load(), items, settings, args.results / costs.COSTS, machine(args.device))
     print(f"wrote {path}")
 
 
 def answer(args: argparse.Namespace, spec: ModelSpec) -> None:
     """Ask what is missing."""
-    about = {"data": [str(args.data)], "split": "val", "machine": machine(args.device)}
+    config = {"data": [str(args.data)], "split": "val", "machine": machine(args.device)}
     begun, todo = time.monotonic(), batches(args)
-    rows = run(todo, spec, args.results, args.workers, about=about)
-    planned = {key for batch in todo for way in batch.ways for key in batch.wanted(way)}
+    rows = run(todo, spec, args.results, args.workers, config=config)
+    planned = {key for batch in todo for setting in batch.settings for key in batch.wanted(setting)}
     print(f"{len(rows):,} answers, {len(planned - {key_in(row) for row in rows}):,} of {len(planned):,} are missing")
     print(f"this run took {time.monotonic() - begun:.0f} s")
 
@@ -90,7 +90,7 @@ def make_report(args: argparse.Namespace, spec: ModelSpec) -> None:
         pack(args.results, args.kept)
     gaze = ROOT / "results" / "gaze.json"
     if not args.no_gaze and not gaze.is_file():
-        shutil.copy(gazing.measure(args.data, args.results), gaze)
+        shutil.copy(gaze_agreement.measure(args.data, args.results), gaze)
     write_report(args.results, args.out, args.data)
 
 

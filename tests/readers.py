@@ -4,11 +4,13 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
 import torch
 from PIL import Image, ImageDraw
 
 from homunculus.reader import Scout
 from homunculus.reader.language import fingerprint
+from homunculus.reader.session import PageReader
 from homunculus.reader.weights import SHIPPED, save, write_hashes
 from speaking import loud_lora, small_language, tiny_language
 
@@ -46,3 +48,27 @@ def pages(folder: Path, name: str = "funsd", count: int = 3) -> Path:
         page.save(place / "images" / f"{n}.webp", lossless=True)
     (place / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
+
+
+def count_work(reader: PageReader, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """What a reader does from now on: images searched for lines, pages that the scout encoded, strips that it read."""
+    counts, recognizer = {"found": 0, "encoded": 0, "read": 0}, reader.recognizer
+
+    def counting(name, call):
+        def counted(*given):
+            counts[name] += 1
+            return call(*given)
+
+        return counted
+
+    class Counting:
+        height = recognizer.height
+
+        def __call__(self, strips, widths):
+            counts["read"] += len(strips)
+            return recognizer(strips, widths)
+
+    monkeypatch.setattr(reader.finder, "find", counting("found", reader.finder.find))
+    monkeypatch.setattr(reader.scout, "_encode_page", counting("encoded", reader.scout._encode_page))
+    monkeypatch.setattr(reader, "recognizer", Counting())
+    return counts

@@ -23,7 +23,7 @@ from readers import tiny_reader
 uvicorn = pytest.importorskip("uvicorn", reason="the service needs uvicorn: pip install 'homunculus[serve]'")
 
 from homunculus.studio.app import create_app  # noqa: E402
-from homunculus.studio.service import Settings  # noqa: E402
+from homunculus.studio.service import ApiConfig  # noqa: E402
 from homunculus.studio.serving import listening  # noqa: E402
 from homunculus.studio.work import Worker  # noqa: E402
 
@@ -41,10 +41,10 @@ def small_reader(folders: pytest.TempPathFactory) -> Reader:
 
 
 @contextmanager
-def served(load: Callable[[], Reader], settings: Settings | None = None) -> Iterator[str]:
+def served(load: Callable[[], Reader], config: ApiConfig | None = None) -> Iterator[str]:
     """The address of the service while it runs, on a free port of this machine."""
     listener = listening("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(create_app(Worker(load), settings), log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(create_app(Worker(load), config), log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not server.started:

@@ -30,7 +30,7 @@ def usual(data, tmp_path_factory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def done(usual, tmp_path_factory) -> Path:
-    """The summary of a finished run; it ran twice, the first time with a part of the ways."""
+    """The summary of a finished run; it ran twice, the first time with a part of the settings."""
     out = tmp_path_factory.mktemp("results") / "reader.json"
     reader.main([*usual, "--out", str(out), "--ways", TWO.split(",")[0]])
     reader.main([*usual, "--out", str(out), "--ways", TWO])
@@ -134,7 +134,7 @@ def test_the_page_has_the_tables(tmp_path):
     entries = [(1.0, 0.9, "x"), (0.0, 0.2, "y")]
     machine = {"device": "a GPU", "torch": "2", "commit": "abc"}
     named = {"machines": [machine], "date": "2026-01-02", "dtype": "bfloat16"}
-    own = [row for name in ("docvqa", "funsd") for way in reader.WAYS for row in rows_of(name, way, entries)]
+    own = [row for name in ("docvqa", "funsd") for way in reader.SETTINGS for row in rows_of(name, way, entries)]
     figures = reader.figures(own)
     wrong = reader.figures(own[:2], wrong_page=True)
     results, docs = tmp_path / "results", tmp_path / "docs"

@@ -36,7 +36,7 @@ def test_a_report_is_written_and_written_again_from_its_scores(tmp_path, capsys)
     assert "28 answers by a reader with other weights than those shipped now" in text
 
 
-def test_costs_are_those_of_all_ways(tmp_path, monkeypatch):
+def test_costs_are_those_of_all_settings(tmp_path, monkeypatch):
     data = pages(tmp_path / "data", "docvqa", 1)
     weights, language = tiny_reader(tmp_path)
     monkeypatch.setattr(report, "list_allocators", lambda: ["grid"])
@@ -57,6 +57,6 @@ def test_every_batch_of_the_whole_report_is_for_the_reader(tmp_path):
     data = pages(tmp_path, "funsd", 2)
     pages(data, "daquar", 1)
     args = report.arguments(["--data", str(data), "--out", str(tmp_path / "out")])
-    ways = {way for batch in report.batches(args) for way in batch.ways}
-    assert len(ways) > 50 and not any(way.is_peer for way in ways)
-    assert any(way.options == {"error": None} for way in ways)
+    settings = {setting for batch in report.batches(args) for setting in batch.settings}
+    assert len(settings) > 50 and not any(setting.is_peer for setting in settings)
+    assert any(setting.options == {"error": None} for setting in settings)

@@ -1,17 +1,19 @@
-"""What a way costs, measured alone: lines for each round, nothing known of a page beforehand, one device a file."""
+"""What a setting costs, measured alone: lines for each round, nothing known of a page beforehand, one device a file."""
 
 import pytest
 
 from homunculus import InputError
-from homunculus.eval.backends import Ask
-from homunculus.eval.costs import ROUNDS, WARM, measure, medians, told
+from homunculus.eval.backends import EvalSample
+from homunculus.eval.costs import ROUNDS, WARM, conditions, measure, medians
 from homunculus.eval.data import collect
 from homunculus.eval.runner import ModelSpec, parsed, read
-from homunculus.eval.ways import Way
+from homunculus.eval.settings import Setting
 from readers import pages, tiny_reader
 from vlms import tiny
 
-WAYS = [Way.of(name) for name in ("grid/query/24", "dag/query/24", "foveated/oracle/24", "foveated:off=2/query/24")]
+SETTINGS = [
+    Setting.parse(name) for name in ("grid/query/24", "dag/query/24", "foveated/oracle/24", "foveated:off=2/query/24")
+]
 CPU = {"device": "cpu", "processor": "somebody", "cores": 2, "commit": "abc"}
 GPU = CPU | {"device": "a GPU"}
 
@@ -32,8 +34,8 @@ def backend(spec):
     return spec.load()
 
 
-def test_every_way_is_timed_in_rounds_and_a_cut_off_file_goes_on(backend, items, tmp_path):
-    path = measure(backend, items, WAYS, tmp_path / "costs.jsonl", CPU)
+def test_every_setting_is_timed_in_rounds_and_a_cut_off_file_goes_on(backend, items, tmp_path):
+    path = measure(backend, items, SETTINGS, tmp_path / "costs.jsonl", CPU)
     rows = parsed(path)
     assert [row["method"] for row in rows] == ["grid/query"] * ROUNDS + ["dag/query"] * ROUNDS
     assert all(row["ms"] > 0 and row["n"] == 5 and row["dataset"] == "funsd" for row in rows)
@@ -41,31 +43,33 @@ def test_every_way_is_timed_in_rounds_and_a_cut_off_file_goes_on(backend, items,
     path.write_text(whole[:-20])  # as a kill may leave it
     assert len(parsed(path)) == 2 * ROUNDS - 1
     before = path.read_text().splitlines()[: 2 * ROUNDS - 1]
-    measure(backend, items, WAYS, path, CPU)
+    measure(backend, items, SETTINGS, path, CPU)
     assert path.read_text().splitlines()[:-1] == before and len(parsed(path)) == 2 * ROUNDS
-    measure(backend, items, WAYS, path, CPU)
+    measure(backend, items, SETTINGS, path, CPU)
     assert len(parsed(path)) == 2 * ROUNDS
     found = medians(path)
     assert found["funsd", "grid/query", 24] == sorted(row["ms"] for row in rows[:ROUNDS])[ROUNDS // 2]
-    assert told(path) == "5 questions of funsd at once, on 2 cores of somebody, commit abc"
+    assert conditions(path) == "5 questions of funsd at once, on 2 cores of somebody, commit abc"
     with pytest.raises(InputError, match="times of 2 cores of somebody, not of a GPU"):
-        measure(backend, items, WAYS, path, GPU)
+        measure(backend, items, SETTINGS, path, GPU)
     with pytest.raises(InputError, match="5 questions of funsd, not of 3"):
-        measure(backend, items[:3], WAYS, path, CPU)
+        measure(backend, items[:3], SETTINGS, path, CPU)
     assert len(parsed(path)) == 2 * ROUNDS and medians(tmp_path / "nothing.jsonl") == {}
 
 
 def test_a_gpu_meets_every_shape_before_it_is_timed(backend, items, tmp_path, monkeypatch):
     """The second time a shape comes it is captured: neither that nor what went before counts."""
     asked, first = [], backend.first_token
-    monkeypatch.setattr(backend, "first_token", lambda asks, way: asked.append(str(way)) or first(asks, way))
-    measure(backend, items, WAYS[:1], tmp_path / "costs.jsonl", GPU)
+    monkeypatch.setattr(
+        backend, "first_token", lambda samples, setting: asked.append(str(setting)) or first(samples, setting)
+    )
+    measure(backend, items, SETTINGS[:1], tmp_path / "costs.jsonl", GPU)
     assert len(asked) == WARM + ROUNDS and len(parsed(tmp_path / "costs.jsonl")) == ROUNDS
 
 
 def test_nothing_is_known_of_a_page_before_the_clock_runs(backend, items, monkeypatch):
     """Every round reads the lines again, from pages that were opened anew; an evaluation opens them once."""
-    asks, opened, read_, clocks = [Ask(item, item) for item in items], [], [], []
+    samples, opened, read_, clocks = [EvalSample(item, item) for item in items], [], [], []
     first, recognizer, timed = backend.reader.open, backend.reader.recognizer, backend._timed
 
     class Counting:
@@ -84,14 +88,14 @@ def test_nothing_is_known_of_a_page_before_the_clock_runs(backend, items, monkey
     monkeypatch.setattr(backend.reader, "open", lambda image: opened.append(image) or first(image))
     monkeypatch.setattr(backend.reader, "recognizer", Counting())
     monkeypatch.setattr(backend, "_timed", noted)
-    way, counts = Way.of("dag/information/200"), []
+    setting, counts = Setting.parse("dag/information/200"), []
     for _ in range(2):
-        backend.first_token(asks, way)
+        backend.first_token(samples, setting)
         counts.append(sum(count for count, _ in read_))
         assert all(inside for _, inside in read_), "a line was read before the clock ran"
         read_.clear()
     assert len(opened) == 4 and len(set(opened)) == 2 and counts[0] == counts[1] > 0
-    list(backend.answers(asks, [way, Way.of("grid/query/24")]))
+    list(backend.answers(samples, [setting, Setting.parse("grid/query/24")]))
     assert len(opened) == 4
 
 
@@ -103,15 +107,17 @@ def test_answers_end_at_their_first_token(backend, items, monkeypatch):
         return reply(*args, **how)
 
     monkeypatch.setattr(backend.reader, "reply", noted)
-    for way in WAYS[:2]:
-        backend.first_token([Ask(item, item) for item in items], way)
+    for setting in SETTINGS[:2]:
+        backend.first_token([EvalSample(item, item) for item in items], setting)
     assert lengths == [1, 1]
 
 
 def test_a_wrapped_model_is_timed_too(items, tmp_path):
     tiny("llava", tmp_path / "model")
     backend = ModelSpec(model=str(tmp_path / "model"), where="after").load()
-    path = measure(backend, items[:1], [Way.of("grid/query/12"), Way.of("fastv/12")], tmp_path / "costs.jsonl", CPU)
+    path = measure(
+        backend, items[:1], [Setting.parse("grid/query/12"), Setting.parse("fastv/12")], tmp_path / "costs.jsonl", CPU
+    )
     assert {row["method"] for row in parsed(path)} == {"grid/query", "fastv"}
 
 

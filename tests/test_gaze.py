@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from homunculus import InputError
-from homunculus.eval import gazing
+from homunculus.eval import gaze_agreement
 from homunculus.eval.gaze import (
     auc_judd,
     auc_shuffled,
@@ -229,15 +229,12 @@ def test_density_is_a_sum_of_gaussians(case, sigma):
     np.testing.assert_allclose(found, looped_density(fixations, *values.shape, sigma), atol=1e-12)
 
 
-def test_density_by_hand_in_degrees_and_weighted():
+def test_density_by_hand():
     # one step off the middle exp(-1/2), diagonally exp(-1)
     one, edge, corner = 1.0, math.exp(-0.5), math.exp(-1)
     expected = np.array([[corner, edge, corner], [edge, one, edge], [corner, edge, corner]])
     found = density(np.array([[1.2, 1.8]]), (3, 3), 1)
     np.testing.assert_allclose(found, expected / expected.sum())
-    np.testing.assert_array_equal(density(np.array([[1.2, 1.8]]), (3, 3), 0.5, per_degree=2), found)
-    twice = density(np.array([[0, 0], [0, 0], [2, 1]]), (3, 3), 1)
-    np.testing.assert_allclose(density(np.array([[0, 0], [2, 1]]), (3, 3), 1, weights=np.array([400, 200])), twice)
 
 
 def test_the_centre_prior_is_widest_where_the_image_is():
@@ -277,8 +274,7 @@ def folder(tmp_path: Path) -> Path:
     viewers = [[[1, 2, 150.0], [7.9, 5.9, 200.0], [8.0, 1, 90.0]], [[0, 0, 99.0]]]  # one lies beside the image
     wide = {"image": "b.webp", "qid": None, "question": None, "width": 16, "height": 12, "fixations": [[[8, 6, 100.0]]]}
     write(tmp_path, "osie", {"image": "a.webp", **about, "fixations": viewers}, wide)
-    aois = [{"kind": "value", "polygon": [[1, 1], [3, 1], [2, 4]]}]
-    task = {"image": "c.webp", **about, "question": "how many?", "fixations": [[[1, 2, None]], []], "aois": aois}
+    task = {"image": "c.webp", **about, "question": "how many?", "fixations": [[[1, 2, None]], []]}
     write(tmp_path, "taskvis", task)
     trials = [
         {"pre_typing": [word([0, 0, 2, 1], 1.0), word([4, 2, 6, 4], 0.5)], "typing": [word([0, 0, 8, 6], 1.0)]},
@@ -294,9 +290,7 @@ def test_sets_are_read(folder):
     assert [gaze.dataset for gaze in (free, wide, task, page)] == ["osie", "osie", "taskvis", "docvqa_gaze"]
     assert free.image == folder / "osie" / "val" / "a.webp" and free.question is None and free.size == (6, 8)
     assert [viewer.tolist() for viewer in free.fixations] == [[[1, 2], [7.9, 5.9]], [[0, 0]]]
-    assert [viewer.tolist() for viewer in free.durations] == [[150, 200], [99]] and len(free.points) == 3
-    assert task.durations is None and [len(viewer) for viewer in task.fixations] == [1, 0]
-    assert task.question == "how many?" and task.aois[0][0] == "value" and task.aois[0][1].shape == (3, 2)
+    assert len(free.points) == 3 and [len(viewer) for viewer in task.fixations] == [1, 0]
     assert page.words == (((0, 0, 2, 1), pytest.approx(1 / 3)), ((4, 2, 6, 4), pytest.approx(0.5)))
     assert gaze_sets(folder, ["taskvis"])[0].question == "how many?"
 
@@ -346,5 +340,5 @@ def test_a_set_of_one_image_and_one_that_nobody_looked_at(tmp_path):
     row = {"image": "0.png", "question": None, "height": 48, "width": 64}
     rows = [row | {"image": "none.png", "fixations": [[[900, 3, 100]], []]}, row | {"fixations": [[[30, 20, 100]]]}]
     (place / "gaze.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
-    (found,) = json.loads(gazing.measure(tmp_path, tmp_path, ["centre"]).read_text())["rows"]
+    (found,) = json.loads(gaze_agreement.measure(tmp_path, tmp_path, ["centre"]).read_text())["rows"]
     assert found["n"] == 1 and found["nss"] > 1 and "sauc" not in found  # no other image has fixations

@@ -20,16 +20,16 @@ from PIL import Image
 from rich.console import Console
 
 from homunculus import InputError
-from homunculus.eval.backends import Ask, Prediction, look_at, row_of
+from homunculus.eval.backends import EvalSample, Prediction, look_at, row_of
 from homunculus.eval.cluster import _each
 from homunculus.eval.data import collect, from_hub, items
-from homunculus.eval.regions import further_asks
+from homunculus.eval.regions import region_samples
 from homunculus.eval.runner import Batch, ModelSpec, Results, _lines, key_in, plan, read, run
-from homunculus.eval.ways import Way, ways_of
-from readers import pages, tiny_reader
+from homunculus.eval.settings import Setting, settings_of
+from readers import count_work, pages, tiny_reader
 from vlms import tiny
 
-WAYS = ["foveated/query/24", "grid/query/24", "uniform/query/24", "foveated/oracle/24", "foveated:off=2/query/24"]
+SETTINGS = ["foveated/query/24", "grid/query/24", "uniform/query/24", "foveated/oracle/24", "foveated:off=2/query/24"]
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +48,20 @@ def backend(spec):
     return spec.load()
 
 
-def batches(data: Path, names=WAYS, regions=("foveated/query/24",), batch_size: int = 5):
-    return plan(collect([str(data)]), [Way.of(name) for name in names], [Way.of(name) for name in regions], batch_size)
+def batches(data: Path, names=SETTINGS, regions=("foveated/query/24",), batch_size: int = 5):
+    return plan(
+        collect([str(data)]),
+        [Setting.parse(name) for name in names],
+        [Setting.parse(name) for name in regions],
+        batch_size,
+    )
 
 
 @pytest.fixture(scope="module")
 def done(data, spec, backend, tmp_path_factory) -> Path:
     """A finished run."""
     folder = tmp_path_factory.mktemp("done")
-    run(batches(data), spec, folder, about={"data": [str(data)], "split": "val"}, load=lambda: backend)
+    run(batches(data), spec, folder, config={"data": [str(data)], "split": "val"}, load=lambda: backend)
     return folder
 
 
@@ -65,25 +70,22 @@ def timeless(rows: list[dict]) -> list[str]:
     return sorted(json.dumps({key: value for key, value in row.items() if key != "ms"}) for row in rows)
 
 
-# ---- ways and sets ------------------------------------------------------------------------------------------------
+# ---- settings and sets --------------------------------------------------------------------------------------------
 
 
-def test_ways_are_read_and_checked():
-    way = Way.of("stratified:strata=8/query/64")
-    assert (way.rule, way.options, way.budget, str(way)) == (
-        "stratified",
-        {"strata": 8},
-        64,
-        "stratified:strata=8/query/64",
-    )
-    assert Way.of("visionzip/64") == Way("visionzip", "", 64) == Way.of("visionzip/query/64")
-    assert Way.of("foveated/64").relevance == "query" and Way.of("foveated:off=2/query/9").off == 2
-    found = ways_of(["grid", "fastv"], ["query", "saliency"], [64, 273])
-    assert [str(way) for way in found[:3]] == ["grid/query/64", "fastv/64", "grid/saliency/64"] and len(found) == 6
+def test_settings_are_read_and_checked():
+    parse = Setting.parse
+    setting = parse("stratified:strata=8/query/64")
+    assert (setting.rule, setting.options, setting.budget) == ("stratified", {"strata": 8}, 64)
+    assert str(setting) == "stratified:strata=8/query/64"
+    assert parse("visionzip/64") == Setting("visionzip", "", 64) == parse("visionzip/query/64")
+    assert parse("foveated/64").relevance == "query" and parse("foveated:off=2/query/9").degrees_off == 2
+    found = settings_of(["grid", "fastv"], ["query", "saliency"], [64, 273])
+    assert list(map(str, found[:3])) == ["grid/query/64", "fastv/64", "grid/saliency/64"] and len(found) == 6
     wrong = ["grid", "grid/query", "nothing/query/3", "grid/nothing/3", "grid/query/0", "foveated:nothing=1/query/3"]
     for text in [*wrong, "fastv:layer=2/3", "foveated:off=far/query/3", "grid/query/²"]:
         with pytest.raises(InputError):
-            Way.of(text)
+            parse(text)
 
 
 def test_sets_are_collected(data, tmp_path):
@@ -140,19 +142,19 @@ def test_sets_of_the_hub_are_read_as_they_are_there(data, tmp_path, monkeypatch)
 
 
 def test_other_places_of_a_page_are_asked_about_with_the_same_look(data):
-    asks = further_asks(items(data, "funsd"))
-    first = [(ask.looked.qid, ask.item.qid, ask.region) for ask in asks if ask.looked.qid == "0-0"]
+    samples = region_samples(items(data, "funsd"))
+    first = [(sample.target.qid, sample.item.qid, sample.region) for sample in samples if sample.target.qid == "0-0"]
     assert first == [("0-0", "0-1", "secondary"), ("0-0", "0-3", "peripheral")]
-    assert len({(ask.item.qid, ask.region) for ask in asks}) == len(asks)
+    assert len({(sample.item.qid, sample.region) for sample in samples}) == len(samples)
 
 
 # ---- results ------------------------------------------------------------------------------------------------------
 
 
-def test_every_question_is_answered_in_every_way(data, done):
+def test_every_question_is_answered_in_every_setting(data, done):
     rows = read(done / "results.jsonl")
     own = [row for row in rows if not row["region"]]
-    assert len(own) == 12 * len(WAYS) and len({key_in(row) for row in rows}) == len(rows)
+    assert len(own) == 12 * len(SETTINGS) and len({key_in(row) for row in rows}) == len(rows)
     assert {row["region"] for row in rows} == {"", "secondary", "peripheral"}
     names = {"dataset", "qid", "image", "question", "answers", "allocator", "relevance", "budget", "prediction"}
     for row in own:
@@ -174,48 +176,47 @@ def test_every_question_is_answered_in_every_way(data, done):
 
 def test_an_answer_is_found_where_it_was_read_and_nowhere_else(data, backend):
     """All cells show every line of a page, one cell shows none of them legibly."""
-    asks = [Ask(item, item) for item in collect([str(data)], limit=4)]
-    rows = {way.budget: rows for way, rows in backend.answers(asks, [Way.of("dag/query/400"), Way.of("dag/query/1")])}
-    page = backend.pages[asks[0].item.image]
+    samples = [EvalSample(item, item) for item in collect([str(data)], limit=4)]
+    rows = {
+        setting.budget: rows
+        for setting, rows in backend.answers(samples, [Setting.parse("dag/query/400"), Setting.parse("dag/query/1")])
+    }
+    page = backend.pages[samples[0].item.image]
     text = " ".join(line.text for line in page.read(400)).lower()
     assert [row["found"] for row in rows[400]] == [row["answers"][0] in text for row in rows[400]]
     assert any(row["found"] for row in rows[400]) and not any(row["found"] for row in rows[1])
-    wrong = [Ask(replace(ask.item, answers=("nowhere", " ")), ask.item) for ask in asks]
-    ((_, refused),) = backend.answers(wrong, [Way.of("dag/query/400")])
+    wrong = [EvalSample(replace(sample.item, answers=("nowhere", " ")), sample.item) for sample in samples]
+    ((_, refused),) = backend.answers(wrong, [Setting.parse("dag/query/400")])
     assert not any(row["found"] for row in refused)
 
 
-def test_a_page_is_opened_once_and_every_way_reads_it_itself(data, backend, monkeypatch):
-    opened, read_, first, second = [], [], backend.reader.open, backend.reader.recognizer
-
-    class Counting:
-        height = second.height
-
-        def __call__(self, strips, widths):
-            read_.append(len(strips))
-            return second(strips, widths)
-
-    monkeypatch.setattr(backend.reader, "open", lambda image: opened.append(image) or first(image))
-    monkeypatch.setattr(backend.reader, "recognizer", Counting())
+def test_a_page_is_taken_in_once_and_every_setting_reads_it_itself(data, backend, monkeypatch):
+    counts = count_work(backend.reader, monkeypatch)
     backend.pages.clear()
-    asks = [Ask(item, item) for item in collect([str(data)], limit=6)]  # four about a page, two about the next
-    ways = [Way.of(name) for name in ("dag/information/200", "grid/query/24", "dag/information/200")]
-    counts, rows = [], []
-    for _, some in backend.answers(asks, ways):
-        counts.append(sum(read_))
-        read_.clear()
+    samples = [
+        EvalSample(item, item) for item in collect([str(data)], limit=6)
+    ]  # four about a page, two about the next
+    settings = [Setting.parse(name) for name in ("dag/information/200", "grid/query/24", "dag/information/200")]
+    read_, rows = [], []
+    for _, some in backend.answers(samples, settings):
+        read_.append(counts["read"])
         rows.append(some)
-    assert opened == [ask.item.image for ask in (asks[0], asks[4])]
-    assert counts[0] == counts[2] > 0 and timeless(rows[0]) == timeless(rows[2])
-    assert counts[0] <= sum(len(page.lines) for page in backend.pages.values())  # questions share what was read
+    assert [*backend.pages] == [samples[0].item.image, samples[4].item.image]
+    assert counts["found"] > 0 and counts["encoded"] == 2
+    assert read_[0] == read_[2] - read_[1] > 0 and timeless(rows[0]) == timeless(rows[2])
+    assert read_[0] <= sum(len(page.lines) for page in backend.pages.values())  # questions share what was read
+    once = dict(counts)
+    ((_, more),) = backend.answers([samples[5], samples[1]], settings[:1])  # a later batch about the same pages
+    assert (counts["found"], counts["encoded"]) == (once["found"], 2)
+    assert timeless(more) == timeless([rows[0][5], rows[0][1]])
 
 
 def test_answers_are_those_of_the_reader(data, backend):
     """One question at a time, without the harness."""
-    asks = [Ask(item, item) for item in collect([str(data)], limit=2)]
-    ((_, rows),) = backend.answers(asks, [Way.of("foveated/query/24")])
-    for ask, row in zip(asks, rows, strict=True):
-        answer = backend.reader.ask(ask.item.image, ask.item.question, budget=24, max_new_tokens=4)
+    samples = [EvalSample(item, item) for item in collect([str(data)], limit=2)]
+    ((_, rows),) = backend.answers(samples, [Setting.parse("foveated/query/24")])
+    for sample, row in zip(samples, rows, strict=True):
+        answer = backend.reader.ask(sample.item.image, sample.item.question, budget=24, max_new_tokens=4)
         assert row["prediction"] == answer.text and row["confidence"] == pytest.approx(answer.confidence, abs=2e-3)
         assert row["fixation"] == pytest.approx(answer.to_dict()["fixations"][0], abs=0.1)
 
@@ -230,7 +231,7 @@ def test_a_page_on_its_side_is_looked_at_where_its_answer_stands(data, backend, 
     assert page.box_upright(page.box_as_given((20, 120, 200, 135))) == (20, 120, 200, 135)
     given = replace(item, boxes=(page.box_as_given((20, 120, 200, 135)),))
     (upright,), (glance,) = (
-        look_at(one, [asked], Way.of("foveated/oracle/24"))
+        look_at(one, [asked], Setting.parse("foveated/oracle/24"))
         for one, asked in ((backend.reader.open(item.image), item), (page, given))
     )
     assert torch.equal(glance.selection.indices, upright.selection.indices)
@@ -253,7 +254,7 @@ def test_a_kill_while_a_cut_line_is_cleared_away_loses_nothing(done, tmp_path):
     child = os.fork()
     if child == 0:
         Results._settle = lambda self: os._exit(0)
-        Results(tmp_path, {"who": "me"})
+        Results(tmp_path, {"fingerprint": "me"})
         os._exit(0)
     os.waitpid(child, 0)
     assert len(read(tmp_path / "results.jsonl")) == 9
@@ -267,17 +268,20 @@ def test_texts_may_hold_any_end_of_line(tmp_path):
     (place / "questions.jsonl").write_text(line + "\n", encoding="utf-8")
     (item,) = collect([str(tmp_path)])
     assert item.question == odd
-    work = plan([item], [Way.of("grid/query/4")])
+    work = plan([item], [Setting.parse("grid/query/4")])
     run(work, Toy(), tmp_path / "out")
     assert [row["question"] for row in run(work, Toy(), tmp_path / "out")] == [odd]
 
 
 def test_other_questions_and_other_splits_are_not_taken_for_those_that_were_asked(data, tmp_path):
     work = batches(data, ["grid/query/4"], ())
-    run(work, Toy(), tmp_path / "out", about={"split": "val"})
+    run(work, Toy(), tmp_path / "out", config={"split": "val"})
     with pytest.raises(InputError, match="split"):
-        run(work, Toy(), tmp_path / "out", about={"split": "train"})
-    others = [Batch(tuple(Ask(replace(ask.item, question="?"), ask.item) for ask in b.asks), b.ways) for b in work]
+        run(work, Toy(), tmp_path / "out", config={"split": "train"})
+    others = [
+        Batch(tuple(EvalSample(replace(sample.item, question="?"), sample.item) for sample in b.samples), b.settings)
+        for b in work
+    ]
     with pytest.raises(InputError, match="another question"):
         run(others, Toy(), tmp_path / "out")
     run(work, Toy(), tmp_path / "out")
@@ -300,11 +304,11 @@ def test_results_of_others_are_not_mixed(data, done, tmp_path):
         run([], ModelSpec(model="somebody/else"), done)
     with pytest.raises(InputError, match="holds answers of"):
         run([], ModelSpec(), done)  # the shipped reader
-    first = Results(tmp_path, {"who": "me"})
+    first = Results(tmp_path, {"fingerprint": "me"})
     with pytest.raises(InputError, match="another run is writing"):
-        Results(tmp_path, {"who": "me"})
+        Results(tmp_path, {"fingerprint": "me"})
     first.close()
-    Results(tmp_path, {"who": "me"}).close()
+    Results(tmp_path, {"fingerprint": "me"}).close()
 
 
 @dataclass(frozen=True)
@@ -314,14 +318,14 @@ class Toy(ModelSpec):
     def load(self, share: float = 1.0):
         return self
 
-    def marks(self):
+    def fingerprint(self):
         return {"toy": True}
 
-    def answers(self, asks, ways):
-        for way in ways:
+    def answers(self, samples, settings):
+        for setting in settings:
             time.sleep(0.002)
-            said = [Prediction(f"{ask.item.qid} {way}", 0.5, way.budget, 1.0, None) for ask in asks]
-            yield way, [row_of(ask, way, one, 1.0) for ask, one in zip(asks, said, strict=True)]
+            said = [Prediction(f"{sample.item.qid} {setting}", 0.5, setting.budget, 1.0, None) for sample in samples]
+            yield setting, [row_of(sample, setting, one, 1.0) for sample, one in zip(samples, said, strict=True)]
 
 
 def test_twenty_kills_lose_nothing_and_double_nothing(data, tmp_path):
@@ -347,7 +351,7 @@ def test_twenty_kills_lose_nothing_and_double_nothing(data, tmp_path):
 
 @pytest.mark.slow
 def test_twenty_kills_of_the_command_line(data, spec, done, tmp_path):
-    words = ["eval", str(data), "--settings", ",".join(WAYS), "--regions", "foveated/query/24"]
+    words = ["eval", str(data), "--settings", ",".join(SETTINGS), "--regions", "foveated/query/24"]
     words += ["--batch-size", "5", "--weights", spec.weights, "--language", spec.language]
     words += ["--out", str(tmp_path / "out")]
     call, lots = [sys.executable, "-m", "homunculus", *words], random.Random(1)
@@ -366,10 +370,10 @@ def test_twenty_kills_of_the_command_line(data, spec, done, tmp_path):
 class Sleepy(Toy):
     """Leaves its number behind and takes its time."""
 
-    def answers(self, asks, ways):
+    def answers(self, samples, settings):
         (Path(self.where) / str(os.getpid())).touch()
         time.sleep(100)
-        yield from super().answers(asks, ways)
+        yield from super().answers(samples, settings)
 
 
 def test_workers_end_with_the_one_who_called_them(data, tmp_path):
@@ -378,7 +382,8 @@ def test_workers_end_with_the_one_who_called_them(data, tmp_path):
     call = f"run(batches(Path({str(data)!r}), ['grid/4'], ()), Sleepy(where={str(noted)!r}), Path({str(here)!r}), 2)"
     code = f"from pathlib import Path\nfrom test_harness import *\nif __name__ == '__main__':\n    {call}\n"
     (tmp_path / "caller.py").write_text(code)
-    told = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    told = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     caller = subprocess.Popen([sys.executable, str(tmp_path / "caller.py")], env=told, stderr=subprocess.DEVNULL)
 
     def until(done) -> bool:
@@ -423,7 +428,7 @@ def test_a_wrapped_model_answers_under_all_kinds_of_methods(data, tmp_path):
     rows = read(tmp_path / "out" / "results.jsonl")
     assert len(rows) == 15 and all(isinstance(row["prediction"], str) and "found" not in row for row in rows)
     assert {row["tokens"] for row in rows if row["allocator"] != "fastv"} == {12.0}
-    assert json.loads((tmp_path / "out" / "run.json").read_text())["who"]["where"] == "after"
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["fingerprint"]["where"] == "after"
 
 
 @pytest.mark.parametrize(

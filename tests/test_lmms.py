@@ -17,6 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from homunculus import InputError
 from homunculus.adapters import load
+from homunculus.reader.session import page_cache
 from readers import tiny_reader
 from vlms import tiny
 
@@ -161,8 +162,7 @@ def test_a_page_is_opened_once_and_answers_come_in_order(model, lmms, card, page
     assert cut == said[2].split(mark)[0].strip() and said[2].startswith(short) and len(short) < len(said[2])
     assert not opened
 
-    monkeypatch.setattr(lmms, "PAGES", 1)
-    model.answer.pages.clear()
+    monkeypatch.setattr(model.answer, "pages", page_cache(1))
     kept = [model.answer.page(image) for image in (page, card, page)]
     assert len(opened) == 3 and kept[0] is not kept[2] and [*model.answer.pages.values()] == [kept[2]]
 
@@ -212,7 +212,7 @@ def test_what_is_left_out_is_said_once(model, monkeypatch, lmms):
     said: list[str] = []
     small = Image.new("RGB", (96, 64))
     monkeypatch.setattr(lmms.logger, "warning", said.append)
-    monkeypatch.setattr(model, "told", set())
+    monkeypatch.setattr(model, "warned", set())
     kwargs = {"max_new_tokens": 2, "num_beams": 4, "top_p": None}
     model.generate_until([request("Name?", small, small, **kwargs), request("Date?", small, small, **kwargs)])
     assert len(said) == 2 and "num_beams=4" in said[0] and "several images" in said[1]
@@ -226,9 +226,9 @@ def test_what_is_left_out_is_said_once(model, monkeypatch, lmms):
         (lambda model, lmms: model.generate_until([request("What is it?")]), "document 0 of pages has no image"),
         (lambda model, lmms: model.generate_until([request("<image> ", "page.png")]), "has no question"),
         (lambda model, lmms: model.generate_until([request("Total?", "x.png", max_new_tokens=0)]), "max_new_tokens"),
-        (lambda model, lmms: lmms.Reading(model.answer.reader, where="before"), "add model=NAME"),
-        (lambda model, lmms: lmms.Reading(model.answer.reader, colour="red"), "knows no 'colour'"),
-        (lambda model, lmms: lmms.Reading(model.answer.reader, budget=1.5), "budget must be a whole number"),
+        (lambda model, lmms: lmms.ReaderModel(model.answer.reader, where="before"), "add model=NAME"),
+        (lambda model, lmms: lmms.ReaderModel(model.answer.reader, colour="red"), "knows no 'colour'"),
+        (lambda model, lmms: lmms.ReaderModel(model.answer.reader, budget=1.5), "budget must be a whole number"),
         (lambda model, lmms: lmms.Homunculus(model="a", weights="b"), "weights=b is for the reader.* give one"),
         (lambda model, lmms: lmms.Homunculus(model="a", language="b"), "language=b is for the reader.* give one"),
         (lambda model, lmms: lmms.Homunculus(batch_size="many"), "batch_size must be a whole number"),
@@ -250,6 +250,6 @@ def test_a_wrapped_model_answers_in_batches_as_it_does_alone(lmms, card, page, t
     shown, given = [], wrapped.answer.vlm.to_inputs
     monkeypatch.setattr(wrapped.answer.vlm, "to_inputs", lambda seen: shown.append(seen) or given(seen))
     wrapped.generate_until([request("Which is older?", card, page, max_new_tokens=2)])
-    assert len(shown[0].views) == 2 and not wrapped.told  # it looks at both
+    assert len(shown[0].views) == 2 and not wrapped.warned  # it looks at both
     wrapped.clean()
     assert not hasattr(wrapped, "answer")

@@ -11,9 +11,18 @@ from PIL import Image
 
 from homunculus import ImageError, InputError
 from homunculus.reader import load_page_reader
-from homunculus.reader.session import MAX_READ, MIN_CONFIDENCE, READ_PRINT, Page, PageReader
+from homunculus.reader.session import (
+    MAX_GLANCES,
+    MAX_READ,
+    MIN_CONFIDENCE,
+    READ_PRINT,
+    Page,
+    PageReader,
+    page_cache,
+)
 from homunculus.reader.strips import STRIP_HEIGHT
 from lined import INVOICE, TEXTS, letter, likeness, share_read
+from readers import count_work
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "invoice.png"
 DOCUMENTS = Path(__file__).parent / "documents"
@@ -156,6 +165,50 @@ def test_the_same_look_is_not_read_twice(counted):
     assert page.read(200) == first and len(calls) == 1
     again = reader.open(Image.fromarray(letter()[0].numpy())).read(200)
     assert again == first and len(calls) == 2  # nothing is kept beyond the page
+
+
+def test_a_further_question_repeats_none_of_the_first_one_s_work(reader, monkeypatch):
+    counts = count_work(reader, monkeypatch)
+    page = reader.open(EXAMPLE)
+    first = page.read_look(64, "What is the total amount?")
+    once = dict(counts)
+    assert once["found"] > 0 and once["encoded"] == 1 and once["read"] >= len(first.lines) > 0
+    again = page.read_look(64, "What is the total amount?")
+    assert again.glance is first.glance and again.lines == first.lines and counts == once
+    page.read(64, "Who is the customer?")
+    assert (counts["found"], counts["encoded"]) == (once["found"], 1)
+    assert counts["read"] == len(page.texts) < 2 * once["read"]  # no line twice from the same cells
+
+
+def test_a_look_is_kept_for_the_same_words_alone(invoice):
+    question, first = "What is the total amount?", invoice.look("What is the total amount?", 24)
+    assert invoice.look(question, 24) is first
+    options: list[dict] = [
+        {"budget": 25}, {"allocator": "dag"}, {"relevance": "saliency"}, {"fixation": (9.0, 9.0)}, {"fovea": 0.5},
+    ]  # fmt: skip
+    others = [
+        invoice.look("Who is the customer?", 24),
+        *(invoice.look(question, **{"budget": 24} | o) for o in options),
+    ]
+    assert len({id(look) for look in (first, *others)}) == len(others) + 1
+    place = torch.tensor([9.0, 9.0])  # a tensor's values may change
+    assert invoice.look(question, 24, fixation=place) is not invoice.look(question, 24, fixation=place)
+    one, *more, last = invoice.looks([question, "Who pays?", question], 24)
+    assert one is last is first and more[0].question == "Who pays?"
+    with pytest.raises(InputError):
+        invoice.look(question, True)
+    for n in range(MAX_GLANCES + 3):
+        invoice.look(f"{n}?", 8)
+    assert len(invoice.glances) == MAX_GLANCES and invoice.look(question, 24) is not first
+
+
+def test_pages_stay_open_up_to_so_many_pixels(reader):
+    pages, image = page_cache(2 * 64 * 64), Image.new("RGB", (64, 64), "white")
+    for key in "abac":
+        pages[key] = pages.get(key) or reader.open(image)
+    assert [*pages] == ["a", "c"]  # the one longest unused was closed
+    pages["d"] = reader.open(Image.new("RGB", (640, 64), "white"))
+    assert [*pages] == ["d"]
 
 
 def test_lines_seen_better_are_read_anew_and_the_others_are_not(counted):

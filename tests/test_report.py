@@ -298,8 +298,8 @@ def test_a_report_needs_no_images_and_asks_no_hub(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("homunculus.eval.data.from_hub", lambda *_: pytest.fail("the hub was asked"))
     for source in (str(tmp_path / "mine"), "docvqa"):
-        about = {"data": [source], "split": "val", "who": ModelSpec().marks()}
-        (tmp_path / "run.json").write_text(json.dumps(about))
+        config = {"data": [source], "split": "val", "fingerprint": ModelSpec().fingerprint()}
+        (tmp_path / "run.json").write_text(json.dumps(config))
         text = write(tmp_path).read_text()
         assert "## Costs" in text and "Worst failures" not in text
 
@@ -314,13 +314,13 @@ def test_the_gallery_shows_looks_of_the_reader_that_answered_and_of_no_other(tmp
     rows = rows_of({"foveated/query": 0.0, "grid/query": 1.0}, {"mine": 1}, each=1)
     (tmp_path / "results.jsonl").write_text("".join(map(dumped, rows)))
     weights, _ = tiny_reader(tmp_path)
-    about = {"data": [str(tmp_path / "mine")], "split": "val", "asked": {"weights": str(weights)}}
-    shipped, own = ModelSpec().marks(), ModelSpec(weights=str(weights)).marks()
-    for who, there in ((shipped, False), ({"model": "a VLM"}, False), (own, True)):
-        (tmp_path / "run.json").write_text(json.dumps(about | {"who": who}))
+    config = {"data": [str(tmp_path / "mine")], "split": "val", "spec": {"weights": str(weights)}}
+    shipped, own = ModelSpec().fingerprint(), ModelSpec(weights=str(weights)).fingerprint()
+    for fingerprint, there in ((shipped, False), ({"model": "a VLM"}, False), (own, True)):
+        (tmp_path / "run.json").write_text(json.dumps(config | {"fingerprint": fingerprint}))
         text = write(tmp_path).read_text()
         assert ("Worst failures" in text) == there == (tmp_path / "gallery.png").is_file()
-        assert ("the shipped reader" in text) == (who is shipped)
+        assert ("the shipped reader" in text) == (fingerprint is shipped)
     assert "| 1 | mine | 0-0 | 50% | grid/query/273 |" in text
 
 
@@ -349,7 +349,7 @@ def test_scores_go_through_a_file_without_the_data(tmp_path):
     folder, packed, back = tmp_path / "results", tmp_path / "scores.jsonl.xz", tmp_path / "back"
     folder.mkdir()
     (folder / "results.jsonl").write_text("".join(map(dumped, rows)))
-    (folder / "run.json").write_text(json.dumps({"who": {"reader": {}}, "data": ["/somewhere/val"]}))
+    (folder / "run.json").write_text(json.dumps({"fingerprint": {"reader": {}}, "data": ["/somewhere/val"]}))
     pack(folder, packed)
     told = lzma.decompress(packed.read_bytes()).decode()
     assert "/somewhere" not in told and not any(row["question"] in told for row in rows)

@@ -12,11 +12,13 @@ from PIL import Image
 
 from homunculus.allocators import list_allocators
 from homunculus.reader.model import Reader
+from homunculus.reader.session import MAX_GLANCES
 from homunculus.studio.app import create_app
-from homunculus.studio.service import Settings
+from homunculus.studio.service import ApiConfig
 from homunculus.studio.uploads import Limits
-from homunculus.studio.work import GLANCES, BusyError, Job, ReaderRequest, Worker
+from homunculus.studio.work import BusyError, Job, ReaderRequest, Worker
 from lined import TEXTS, likeness
+from readers import count_work
 from studio import data_url, encoded, letter, small_reader
 
 testclient = pytest.importorskip("starlette.testclient")
@@ -41,29 +43,7 @@ def client(reader):
 
 @pytest.fixture
 def counted(reader: Reader, monkeypatch) -> dict[str, int]:
-    """How many pages the finder searched, how many the scout saw, and how many strips the recogniser read."""
-    counts = {"found": 0, "seen": 0, "read": 0}
-    find, see, recognizer = reader.finder.find, reader.scout._encode_page, reader.recognizer
-
-    def counting_find(page, *how):
-        counts["found"] += 1
-        return find(page, *how)
-
-    def counting_see(page):
-        counts["seen"] += 1
-        return see(page)
-
-    class Counting:
-        height = recognizer.height
-
-        def __call__(self, strips, widths):
-            counts["read"] += len(strips)
-            return recognizer(strips, widths)
-
-    monkeypatch.setattr(reader.finder, "find", counting_find)
-    monkeypatch.setattr(reader.scout, "_encode_page", counting_see)
-    monkeypatch.setattr(reader, "recognizer", Counting())
-    return counts
+    return count_work(reader, monkeypatch)
 
 
 def run(work: Worker, requests: list[ReaderRequest]) -> list:
@@ -125,7 +105,7 @@ def test_a_further_question_about_an_image_repeats_no_work(reader, png, counted)
 
         look = ask(QUESTION, "look")
         opened = dict(counted)
-        assert opened["found"] > 0 and opened["seen"] == 1
+        assert opened["found"] > 0 and opened["encoded"] == 1
         first = ask(QUESTION, max_new_tokens=4)
         read = counted["read"]
         assert read - opened["read"] >= len(first["lines"]) > 2 and first["tokens"] == look["tokens"]
@@ -137,7 +117,7 @@ def test_a_further_question_about_an_image_repeats_no_work(reader, png, counted)
         chat = client.post("/v1/chat/completions", json=fields).json()
         assert chat["homunculus"]["lines"] == first["lines"] and counted["read"] == read
         other = ask("Who pays?", max_new_tokens=4, x=60, y=320)
-        assert other["lines"] and counted["found"] == opened["found"] and counted["seen"] == 1
+        assert other["lines"] and counted["found"] == opened["found"] and counted["encoded"] == 1
         [page] = work.pages.values()
         assert counted["read"] - opened["read"] == len(page.texts)  # none twice from the same cells
 
@@ -265,14 +245,14 @@ def test_a_look_its_picture_and_its_answer_choose_cells_once(reader, png):
     work.start()
     request = ReaderRequest("look", png, "p", QUESTION, budget=24, max_new_tokens=4)
     first, again, said = run(work, [request, request, replace(request, kind="ask")])
-    assert again is first and said.glance is first.glance
-    ways: list[dict] = [
+    assert again.glance is first.glance is said.glance
+    others: list[dict] = [
         {"question": "Who?"}, {"budget": 25}, {"allocator": "dag"}, {"relevance": "saliency"}, {"image_id": "q"},
         {"fixation": (9.0, 9.0)}, {"options": (("fovea", 0.5),)},
     ]  # fmt: skip
-    looks = run(work, [replace(request, **way) for way in ways])
-    assert len({id(look) for look in [first, *looks]}) == 8
-    assert run(work, [request])[0] is first
+    looks = run(work, [replace(request, **other) for other in others])
+    assert len({id(look.glance) for look in [first, *looks]}) == 8
+    assert run(work, [request])[0].glance is first.glance
     work.stop()
 
 
@@ -286,25 +266,26 @@ def test_what_is_kept_is_what_would_be_chosen_anew(reader, png, allocator):
     first, *_, last, said = run(work, [request, replace(request, kind="ask"), replace(request, budget=9), request,
                                        replace(request, kind="ask")])  # fmt: skip
     anew, asked = run(fresh, [request, replace(request, kind="ask")])
-    assert last is first and last.to_json() == anew.to_json()
+    assert last.glance is first.glance and last.to_json() == anew.to_json()
     assert last.reconstruct().equal(anew.reconstruct())
     assert (said.text, said.confidence, said.lines) == (asked.text, asked.confidence, asked.lines)
     for each in (work, fresh):
         each.stop()
 
 
-def test_no_more_looks_and_pages_are_kept_than_there_is_room_for(reader, png, monkeypatch, counted):
+def test_no_more_looks_and_pages_are_kept_than_there_is_room_for(reader, png, counted):
     work = Worker(lambda: reader)
     work.start()
-    run(work, [ReaderRequest("look", png, "p", f"{n}?", budget=8) for n in range(GLANCES + 5)])
-    assert len(work.looks) == GLANCES and len(work.pages) == 1
+    run(work, [ReaderRequest("look", png, "p", f"{n}?", budget=8) for n in range(MAX_GLANCES + 5)])
+    [page] = work.pages.values()
+    assert len(page.glances) == MAX_GLANCES
     once = counted["found"]  # searches for one page
-    monkeypatch.setattr("homunculus.studio.work.PIXELS", 2 * 416 * 384)
+    work.pages.max_size = 2 * 416 * 384
     run(work, [ReaderRequest("look", png, name, "?", budget=8) for name in ("q", "p", "r")])
-    assert list(work.pages) == [("p", 0), ("r", 0)] and {key[0] for key in work.looks} == {"p", "r"}
-    monkeypatch.setattr("homunculus.studio.work.PIXELS", 1)
+    assert list(work.pages) == [("p", 0), ("r", 0)] and work.pages["p", 0] is page
+    work.pages.max_size = 1
     run(work, [ReaderRequest("look", png, "q", "?", budget=8)])
-    assert list(work.pages) == [("q", 0)] and [key[0] for key in work.looks] == ["q"]
+    assert list(work.pages) == [("q", 0)]
     assert counted["found"] == 4 * once > 0
     work.stop()
 
@@ -344,8 +325,8 @@ def test_wrong_words_are_told_in_a_sentence(client, png, words):
 
 
 def test_limits_and_token(reader, png):
-    settings = Settings(token="secret", limits=Limits(upload=1000))
-    with testclient.TestClient(create_app(Worker(lambda: reader), settings)) as client:
+    config = ApiConfig(token="secret", limits=Limits(upload=1000))
+    with testclient.TestClient(create_app(Worker(lambda: reader), config)) as client:
         refused = client.post("/v1/look", files={"image": png})
         assert refused.status_code == 401 and refused.headers["www-authenticate"] == "Bearer"
         mine = {"authorization": "Bearer secret"}

@@ -9,7 +9,7 @@ import pytest
 
 from homunculus.reader.model import Answer
 from homunculus.studio.chat import Chat, chunks
-from homunculus.studio.service import Settings
+from homunculus.studio.service import ApiConfig
 from homunculus.studio.uploads import RequestError
 from studio import data_url, letter, served, small_reader
 
@@ -23,7 +23,7 @@ def reader(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(reader) -> Iterator[str]:
-    with served(lambda: reader, Settings(token="secret")) as address:
+    with served(lambda: reader, ApiConfig(token="secret")) as address:
         yield f"{address}/v1"
 
 

@@ -12,7 +12,7 @@ import pytest
 from homunculus.errors import ImageError
 from homunculus.image import load
 from homunculus.studio.files import read
-from homunculus.studio.service import Settings
+from homunculus.studio.service import ApiConfig
 from homunculus.studio.uploads import Limits
 from pictures import pdf as form_pdf
 from studio import data_url, memory, noise, served, sheets, slow_pdf, small_reader
@@ -29,14 +29,14 @@ def reader(tmp_path_factory):
 @pytest.fixture(scope="module")
 def tight(reader) -> Iterator[str]:
     """A service that takes 10 kB, and a second for each page of a PDF."""
-    with served(lambda: reader, Settings(limits=Limits(upload=10_000, seconds=1))) as address:
+    with served(lambda: reader, ApiConfig(limits=Limits(upload=10_000, seconds=1))) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 def hasty(reader) -> Iterator[str]:
     """A service that takes half a second for each request."""
-    with served(lambda: reader, Settings(timeout=0.5)) as address:
+    with served(lambda: reader, ApiConfig(timeout=0.5)) as address:
         yield address
 
 
@@ -121,7 +121,7 @@ def test_what_is_no_http_or_breaks_off_harms_nobody(tight):
 
 def test_an_answer_that_does_not_come_is_not_waited_for(reader):
     held = threading.Event()
-    with served(lambda: held.wait() and reader, Settings(timeout=0.5)) as address:
+    with served(lambda: held.wait() and reader, ApiConfig(timeout=0.5)) as address:
         for path, how in (("look", {}), ("ask", {"question": "What?"}), ("reconstruction", {})):
             said = httpx.post(f"{address}/v1/{path}", files={"image": noise()}, data=how, timeout=60)
             assert said.status_code == 408 and "took longer than 0.5 s" in said.json()["error"]["message"]

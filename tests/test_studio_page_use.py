@@ -11,7 +11,7 @@ from PIL import Image, ImageChops
 
 from homunculus import load_reader, viz
 from homunculus.studio.routes import PAGE
-from homunculus.studio.service import Settings
+from homunculus.studio.service import ApiConfig
 from studio import ask, file, letter, noise, send, served, set_budget, settled, sheets, where
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page is tested with playwright, which is missing")
@@ -171,7 +171,7 @@ def test_a_broken_file_and_a_missing_page_are_told_in_a_sentence(opened):
 
 
 def test_a_token_is_asked_for_once(opened, reader):
-    with served(lambda: reader, Settings(token="secret")) as address:
+    with served(lambda: reader, ApiConfig(token="secret")) as address:
         page = opened(at=address, excuse=401)
         page.locator("#token").fill("secret")
         page.locator("#token").press("Enter")

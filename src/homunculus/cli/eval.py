@@ -15,7 +15,7 @@ from homunculus.cli.options import Device, Language, Weights, parse_budgets, par
 
 if TYPE_CHECKING:
     from homunculus.eval.data import Item
-    from homunculus.eval.ways import Way
+    from homunculus.eval.settings import Setting
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,19 @@ class MethodOptions:
     budgets: str
     settings: str
 
-    def combinations(self) -> list[Way]:
+    def combinations(self) -> list[Setting]:
         """Every combination, then those that are named one by one; each once."""
-        from homunculus.eval.ways import ways_of
+        from homunculus.eval.settings import settings_of
 
         named, budgets = _parse_settings(self.settings), parse_budgets(self.budgets)
         methods = parse_list(self.allocators) or ([] if named else ["foveated", "grid", "uniform"])
-        return list(dict.fromkeys([*ways_of(methods, parse_list(self.relevance), budgets), *named]))
+        return list(dict.fromkeys([*settings_of(methods, parse_list(self.relevance), budgets), *named]))
 
 
-def _parse_settings(text: str) -> list[Way]:
-    from homunculus.eval.ways import Way
+def _parse_settings(text: str) -> list[Setting]:
+    from homunculus.eval.settings import Setting
 
-    return list(dict.fromkeys(map(Way.of, parse_list(text))))
+    return list(dict.fromkeys(map(Setting.parse, parse_list(text))))
 
 
 def evaluate(
@@ -100,7 +100,7 @@ def evaluate(
     Answers are appended to results.jsonl as they come; after a kill the same command continues. The report
     is written from that file alone: homunculus report FOLDER writes it again.
     """
-    from homunculus.eval import costs, gazing
+    from homunculus.eval import costs, gaze_agreement
     from homunculus.eval.machine import machine
     from homunculus.eval.report import write
     from homunculus.eval.runner import ModelSpec, plan, run
@@ -115,7 +115,7 @@ def evaluate(
     if time:
         costs.measure(load(), asked.items(time), methods, out_ / costs.COSTS, about["machine"])
     if gaze:
-        gazing.measure(Path(gaze), out_)
+        gaze_agreement.measure(Path(gaze), out_)
     out.print(f"wrote {escape(str(write(out_)))}")
 
 

@@ -8,31 +8,34 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from homunculus.eval.data import Item
 from homunculus.eval.metrics import answer_in, score_of
-from homunculus.eval.ways import ORACLE, Way
+from homunculus.eval.settings import ORACLE, Setting
 from homunculus.eye import Glance
 from homunculus.fixation import PAGE_DEGREES
 from homunculus.reader.blocks import steady
 from homunculus.reader.model import MAX_NEW_TOKENS, Answer, Reader
 from homunculus.reader.prompt import MAX_TOKENS
-from homunculus.reader.session import Page
+from homunculus.reader.session import Page, page_cache
+
+if TYPE_CHECKING:
+    from homunculus.adapters import VLM
 
 Row = dict[str, Any]
+Opened = tuple[Page, "EvalSample"]
 
 
 @dataclass(frozen=True)
-class Ask:
+class EvalSample:
     """A question, and the one that the page was looked at for: itself, unless `region` says where that one's lies."""
 
     item: Item
-    looked: Item
+    target: Item
     region: str = ""
 
 
@@ -47,26 +50,41 @@ class Prediction(NamedTuple):
 
 
 class Backend(Protocol):
-    """Answers a few questions in many ways."""
+    """Answers a few questions in many settings."""
 
-    def answers(self, asks: Sequence[Ask], ways: Sequence[Way]) -> Iterator[tuple[Way, list[Row]]]:
-        """Rows of results for each way; pages are opened once for all of them."""
+    def answers(
+        self, samples: Sequence[EvalSample], settings: Sequence[Setting]
+    ) -> Iterator[tuple[Setting, list[Row]]]:
+        """Rows of results for each setting; pages are opened once for all of them."""
         ...
 
-    def first_token(self, asks: Sequence[Ask], way: Way) -> float:
+    def first_token(self, samples: Sequence[EvalSample], setting: Setting) -> float:
         """Milliseconds a question until its answer begins."""
         ...
 
 
-def row_of(ask: Ask, way: Way, said: Prediction, ms: float) -> Row:
+def row_of(sample: EvalSample, setting: Setting, prediction: Prediction, ms: float) -> Row:
     """A line of results.jsonl."""
-    item = ask.item
-    score = score_of(item.dataset)(said.text, item.answers)
-    row: Row = {"dataset": item.dataset, "qid": item.qid, "image": item.image.name, "question": item.question}
-    row |= {"answers": list(item.answers), "allocator": way.method, "relevance": way.relevance, "budget": way.budget}
-    row |= {"region": ask.region, "looked": ask.looked.qid, "prediction": said.text, "score": round(score, 6)}
-    row |= {"confidence": round(said.confidence, 4), "tokens": round(said.tokens, 1)}
-    return row | {"coverage": round(said.coverage, 4), "fixation": said.fixation, "ms": round(ms, 2)}
+    item = sample.item
+    return {
+        "dataset": item.dataset,
+        "qid": item.qid,
+        "image": item.image.name,
+        "question": item.question,
+        "answers": list(item.answers),
+        "allocator": setting.method,
+        "relevance": setting.relevance,
+        "budget": setting.budget,
+        "region": sample.region,
+        "looked": sample.target.qid,
+        "prediction": prediction.text,
+        "score": round(score_of(item.dataset)(prediction.text, item.answers), 6),
+        "confidence": round(prediction.confidence, 4),
+        "tokens": round(prediction.tokens, 1),
+        "coverage": round(prediction.coverage, 4),
+        "fixation": prediction.fixation,
+        "ms": round(ms, 2),
+    }
 
 
 class ReaderBackend:
@@ -74,84 +92,88 @@ class ReaderBackend:
 
     def __init__(self, reader: Reader, max_new_tokens: int = MAX_NEW_TOKENS, max_text_tokens: int = MAX_TOKENS) -> None:
         self.reader, self.max_new_tokens, self.max_text_tokens = reader, max_new_tokens, max_text_tokens
-        self.pages: dict[Path, Page] = {}
+        self.pages = page_cache()  # by file
 
     @torch.no_grad()
-    def answers(self, asks: Sequence[Ask], ways: Sequence[Way]) -> Iterator[tuple[Way, list[Row]]]:
-        """Rows for each way. What all ways share (finding lines, pyramid, scout) is done before the clock runs."""
-        self._open(asks)
-        for way in ways:
-            mine = [ask for ask in asks if way.relevance != ORACLE or ask.looked.boxes]
-            yield way, self._rows(mine, way) if mine else []
+    def answers(
+        self, samples: Sequence[EvalSample], settings: Sequence[Setting]
+    ) -> Iterator[tuple[Setting, list[Row]]]:
+        """Rows for each setting. What all share (finding lines, pyramid, scout) is done before the clock runs."""
+        opened = self._open(samples)
+        for setting in settings:
+            known = [(page, sample) for page, sample in opened if setting.relevance != ORACLE or sample.target.boxes]
+            yield setting, self._rows(known, setting) if known else []
 
     @torch.no_grad()
-    def first_token(self, asks: Sequence[Ask], way: Way) -> float:
-        """Milliseconds a question, all at once, about pages of which no way has found out anything yet."""
+    def first_token(self, samples: Sequence[EvalSample], setting: Setting) -> float:
+        """Milliseconds a question, all at once, about pages of which nothing is known that a setting finds out."""
         self.pages.clear()
-        self._open(asks)
-        return self._timed(asks, way, 1)[1]
+        return self._timed(self._open(samples), setting, 1)[1]
 
-    def _rows(self, asks: Sequence[Ask], way: Way) -> list[Row]:
-        answers, ms = self._timed(asks, way, self.max_new_tokens)
+    def _rows(self, opened: Sequence[Opened], setting: Setting) -> list[Row]:
+        answers, ms = self._timed(opened, setting, self.max_new_tokens)
         rows = []
-        for ask, answer in zip(asks, answers, strict=True):
-            found = answer_in([line.text for line in answer.lines], ask.item.answers)
-            rows.append(row_of(ask, way, said_by(answer), ms) | {"found": found})
+        for (_, sample), answer in zip(opened, answers, strict=True):
+            found = answer_in([line.text for line in answer.lines], sample.item.answers)
+            rows.append(row_of(sample, setting, prediction_of(answer), ms) | {"found": found})
         return rows
 
-    def _open(self, asks: Sequence[Ask]) -> None:
-        """Open the pages that are not open yet, forget all others, and let the scout find what is asked."""
-        images = dict.fromkeys(ask.item.image for ask in asks)
-        self.pages = {image: self.pages.get(image) or self.reader.open(image) for image in images}
-        for page, about in self._by_page(asks):
-            scout, questions = self.reader.scout, [item.question for ask in about for item in (ask.looked, ask.item)]
+    def _open(self, samples: Sequence[EvalSample]) -> list[Opened]:
+        """Each sample with its page, opened unless it is still open; the scout has found what is asked."""
+        opened: list[Opened] = []
+        for image, group in groupby(samples, key=lambda sample: sample.item.image):
+            if image not in self.pages:
+                self.pages[image] = self.reader.open(image)
+            page, on_page = self.pages[image], list(group)
+            questions = [item.question for sample in on_page for item in (sample.target, sample.item)]
             with steady():
-                scout.found(scout.page(page.scene), questions)
+                self.reader.scout.found(self.reader.scout.page(page.scene), questions)
+            opened += [(page, sample) for sample in on_page]
+        return opened
 
-    def _timed(self, asks: Sequence[Ask], way: Way, max_new_tokens: int) -> tuple[list[Answer], float]:
-        """Answers of up to so many tokens, and milliseconds a question; every way reads its lines itself."""
-        for page, _ in self._by_page(asks):
+    def _timed(self, opened: Sequence[Opened], setting: Setting, max_new_tokens: int) -> tuple[list[Answer], float]:
+        """Answers of up to so many tokens, and milliseconds a question; every setting reads its lines itself."""
+        for page, _ in opened:
             page.texts.clear()
         if self.reader.device.type == "cuda":
             torch.cuda.synchronize()
         begun = time.perf_counter()
-        answers = self._answers(asks, way, max_new_tokens)
-        return answers, (time.perf_counter() - begun) * 1e3 / len(asks)
+        answers = self._answers(opened, setting, max_new_tokens)
+        return answers, (time.perf_counter() - begun) * 1e3 / len(opened)
 
-    def _answers(self, asks: Sequence[Ask], way: Way, max_new_tokens: int) -> list[Answer]:
-        pages: list[Page] = []
+    def _answers(self, opened: Sequence[Opened], setting: Setting, max_new_tokens: int) -> list[Answer]:
         glances: list[Glance] = []
-        for page, about in self._by_page(asks):
-            pages += [page] * len(about)
-            found = look_at(page, [ask.looked for ask in about], way)
-            glances += [replace(glance, question=ask.item.question) for ask, glance in zip(about, found, strict=True)]
+        for page, group in groupby(opened, key=lambda each: each[0]):
+            on_page = [sample for _, sample in group]
+            found = look_at(page, [sample.target for sample in on_page], setting)
+            glances += [replace(g, question=sample.item.question) for g, sample in zip(found, on_page, strict=True)]
         *_, answers = self.reader.reply(
-            pages, glances, max_new_tokens=max_new_tokens, max_text_tokens=self.max_text_tokens, every=False
+            [page for page, _ in opened],
+            glances,
+            max_new_tokens=max_new_tokens,
+            max_text_tokens=self.max_text_tokens,
+            every=False,
         )
         return answers
 
-    def _by_page(self, asks: Sequence[Ask]) -> Iterator[tuple[Page, list[Ask]]]:
-        """Pages with their questions; those about one page stand together."""
-        for image, group in groupby(asks, key=lambda ask: ask.item.image):
-            yield self.pages[image], list(group)
-
 
 @torch.no_grad()
-def look_at(page: Page, items: Sequence[Item], way: Way) -> list[Glance]:
-    """Looks at a page in a way, one for each question."""
-    options = {key: value for key, value in way.options.items() if key != "off"}
-    relevance = way.relevance if way.relevance != ORACLE else "information"
-    questions = [item.question for item in items]
-    eye = page.eye(questions, way.rule, relevance, way.budget, **options)
-    given = torch.cat([oracle(page, item) for item in items]) if way.relevance == ORACLE else None
+def look_at(page: Page, items: Sequence[Item], setting: Setting) -> list[Glance]:
+    """Looks at a page, one for each question."""
+    questions, is_oracle = [item.question for item in items], setting.relevance == ORACLE
+    relevance = "information" if is_oracle else setting.relevance
+    eye = page.eye(questions, setting.rule, relevance, setting.budget, **setting.options)
+    given = torch.cat([oracle(page, item) for item in items]) if is_oracle else None
     with steady():
         glances = eye.look_for(page.scene, questions, relevance=given)
-        if not way.off:
+        if not setting.degrees_off:
             return glances
-        places = [beside(g.fixations[0], page, way.off, item.qid) for g, item in zip(glances, items, strict=True)]
-        rows = [None] * len(items) if given is None else list(given.split(1))
-        entries = zip(questions, places, rows, strict=True)
-        return [eye.look_for(page.scene, [asked], place, relevance=row)[0] for asked, place, row in entries]
+        found = []
+        for i, (glance, item) in enumerate(zip(glances, items, strict=True)):
+            place = beside(glance.fixations[0], page, setting.degrees_off, item.qid)
+            row = None if given is None else given[i : i + 1]
+            found += eye.look_for(page.scene, [item.question], place, relevance=row)
+        return found
 
 
 def oracle(page: Page, item: Item) -> Tensor:
@@ -172,7 +194,7 @@ def beside(place: Tensor, page: Page, degrees: float, qid: str) -> tuple[float, 
     return min(max(x, 0.0), float(tree.width)), min(max(y, 0.0), float(tree.height))
 
 
-def said_by(answer: Answer) -> Prediction:
+def prediction_of(answer: Answer) -> Prediction:
     """What is noted of an answer of the reader."""
     glance, place = answer.glance, None
     if len(glance.fixations):
@@ -185,35 +207,37 @@ def said_by(answer: Answer) -> Prediction:
 class VLMBackend:
     """A wrapped VLM, with allocators where it can have them and peers after its tower."""
 
-    def __init__(self, vlm: Any, where: str = "", max_new_tokens: int = MAX_NEW_TOKENS) -> None:
+    def __init__(self, vlm: VLM, where: str = "", max_new_tokens: int = MAX_NEW_TOKENS) -> None:
         self.vlm, self.where, self.max_new_tokens = vlm, where, max_new_tokens
 
-    def answers(self, asks: Sequence[Ask], ways: Sequence[Way]) -> Iterator[tuple[Way, list[Row]]]:
-        """Rows for each way, one question after the other."""
-        for way in ways:
-            yield way, [row_of(ask, way, *self._timed(ask, way, self.max_new_tokens)) for ask in asks]
+    def answers(
+        self, samples: Sequence[EvalSample], settings: Sequence[Setting]
+    ) -> Iterator[tuple[Setting, list[Row]]]:
+        """Rows for each setting, one question after the other."""
+        for setting in settings:
+            timed = [(sample, *self._timed(sample, setting, self.max_new_tokens)) for sample in samples]
+            yield setting, [row_of(sample, setting, prediction, ms) for sample, prediction, ms in timed]
 
-    def first_token(self, asks: Sequence[Ask], way: Way) -> float:
+    def first_token(self, samples: Sequence[EvalSample], setting: Setting) -> float:
         """Milliseconds a question, one after the other."""
-        return sum(self._timed(ask, way, 1)[1] for ask in asks) / len(asks)
+        return sum(self._timed(sample, setting, 1)[1] for sample in samples) / len(samples)
 
-    def _timed(self, ask: Ask, way: Way, max_new_tokens: int) -> tuple[Prediction, float]:
+    def _timed(self, sample: EvalSample, setting: Setting, max_new_tokens: int) -> tuple[Prediction, float]:
         begun = time.perf_counter()
-        said = self._said(ask, way, max_new_tokens)
-        return said, (time.perf_counter() - begun) * 1e3
+        prediction = self._predict(sample.item, setting, max_new_tokens)
+        return prediction, (time.perf_counter() - begun) * 1e3
 
-    def _said(self, ask: Ask, way: Way, max_new_tokens: int) -> Prediction:
+    def _predict(self, item: Item, setting: Setting, max_new_tokens: int) -> Prediction:
         from homunculus.peers.vlms import ask as ask_peer
 
-        if way.is_peer:
-            asked = ask.item.image, ask.item.question
-            reply, count = ask_peer(self.vlm, *asked, way.rule, way.budget, max_new_tokens)
+        if setting.is_peer:
+            reply, count = ask_peer(self.vlm, item.image, item.question, setting.rule, setting.budget, max_new_tokens)
             return Prediction(reply.text, reply.probability, count, 1.0, None)
-        options = {key: value for key, value in way.options.items() if key != "off"}
-        how = {"allocator": way.rule, "relevance": way.relevance, "budget": way.budget, "where": self.where}
-        reply = self.vlm.ask(ask.item.image, [ask.item.question], max_new_tokens=max_new_tokens, **how, **options)[0]
-        selection = reply.glance.selection if reply.glance else None
-        count = float(selection.mask.sum()) if selection else float(way.budget)
-        return Prediction(
-            reply.text, reply.probability, count, float(selection.coverage()[0]) if selection else 1.0, None
-        )
+        how: dict[str, Any] = {"allocator": setting.rule, "relevance": setting.relevance, "budget": setting.budget}
+        how |= {"where": self.where} | setting.options
+        reply = self.vlm.ask(item.image, [item.question], max_new_tokens=max_new_tokens, **how)[0]
+        if reply.glance is None:
+            return Prediction(reply.text, reply.probability, float(setting.budget), 1.0, None)
+        selection = reply.glance.selection
+        count, coverage = float(selection.mask.sum()), float(selection.coverage()[0])
+        return Prediction(reply.text, reply.probability, count, coverage, None)

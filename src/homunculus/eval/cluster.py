@@ -35,16 +35,16 @@ def _end_with_parent() -> None:
 
 def _answer(batch: Batch) -> list[Row]:
     assert _backend is not None  # `_begin` ran first
-    return [row for _, rows in _backend.answers(batch.asks, batch.ways) for row in rows]
+    return [row for _, rows in _backend.answers(batch.samples, batch.settings) for row in rows]
 
 
 def in_processes(batches: Sequence[Batch], spec: ModelSpec, workers: int) -> Iterator[list[Row]]:
     """Rows of batches as they are done, by so many processes."""
     fresh = multiprocessing.get_context("spawn")  # a GPU cannot be shared with a fork
     with ProcessPoolExecutor(workers, fresh, _begin, (spec, 1 / workers)) as pool:
-        waiting = [pool.submit(_answer, batch) for batch in batches]
+        futures = [pool.submit(_answer, batch) for batch in batches]
         try:
-            for done in as_completed(waiting):
+            for done in as_completed(futures):
                 yield done.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -58,12 +58,12 @@ def on_ray(batches: Sequence[Batch], spec: ModelSpec, workers: int) -> Iterator[
     except ImportError as error:
         raise InputError("--ray needs Ray: pip install 'homunculus[ray]'") from error
 
-    class Worker:
+    class Actor:
         def __init__(self, share: float) -> None:
             self.backend = spec.load(share)
 
         def answer(self, batch: Batch) -> list[Row]:
-            return [row for _, rows in self.backend.answers(batch.asks, batch.ways) for row in rows]
+            return [row for _, rows in self.backend.answers(batch.samples, batch.settings) for row in rows]
 
     mine = not ray.is_initialized()
     if mine:
@@ -73,7 +73,7 @@ def on_ray(batches: Sequence[Batch], spec: ModelSpec, workers: int) -> Iterator[
         cpus, gpus = (_each(has.get(name, 0.0), workers) for name in ("CPU", "GPU"))
         if on_gpu and not gpus:
             raise InputError(f"the Ray cluster has no GPU for --device {spec.device}")
-        remote: Any = ray.remote(num_cpus=cpus, num_gpus=gpus if on_gpu else 0.0)(Worker)
+        remote: Any = ray.remote(num_cpus=cpus, num_gpus=gpus if on_gpu else 0.0)(Actor)
         pool: Any = ActorPool([remote.remote(gpus if on_gpu else 1 / workers) for _ in range(workers)])
         yield from pool.map_unordered(lambda actor, batch: actor.answer.remote(batch), list(batches))
     finally:

@@ -36,9 +36,7 @@ class Gaze:
     question: str | None
     size: tuple[int, int]  # height, width
     fixations: tuple[Array, ...] = ()  # of each viewer, in order: [n, 2]
-    durations: tuple[Array, ...] | None = None  # of these, in ms
     words: tuple[Word, ...] = ()  # looked at before answering, mean over viewers
-    aois: tuple[tuple[str, Array], ...] = ()  # regions that the question requires: kind, polygon [k, 2]
 
     @property
     def points(self) -> Array:
@@ -151,29 +149,18 @@ def _fixated(values: Array, fixations: Array | Tensor) -> Array:
 # ---- maps ---------------------------------------------------------------------------------------------------------
 
 
-def density(
-    fixations: Array | Tensor,
-    size: tuple[int, int],
-    sigma: float = SIGMA,
-    per_degree: float | None = None,
-    weights: Array | None = None,
-) -> Array:
-    """Fixated pixels blurred with a Gaussian, each fixation counted, made to sum to 1. [h, w]
-
-    `sigma` is in pixels, or in degrees if `per_degree` tells the pixels of one; `weights` may be durations.
-    """
-    wide = sigma * (1 if per_degree is None else per_degree)
-    if not wide > 0:
-        raise InputError(f"sigma must be more than 0 pixels, got {wide}")
+def density(fixations: Array | Tensor, size: tuple[int, int], sigma: float = SIGMA) -> Array:
+    """Fixated pixels blurred with a Gaussian of sigma pixels, each fixation counted, made to sum to 1. [h, w]"""
+    if not sigma > 0:
+        raise InputError(f"sigma must be more than 0 pixels, got {sigma}")
     points = _points(fixations)
     inside = _inside(points, size)
-    weight = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=np.float64)
-    if not weight[inside].sum() > 0:
-        raise InputError(f"none of {len(points)} fixations lies in the image {size} and has weight")
+    if not inside.any():
+        raise InputError(f"none of {len(points)} fixations lies in the image {size}")
     x, y = np.floor(points[inside]).T
-    across = np.exp(-(((np.arange(size[1]) - x[:, None]) / wide) ** 2) / 2)  # [n, w]
-    down = np.exp(-(((np.arange(size[0]) - y[:, None]) / wide) ** 2) / 2)  # [n, h]
-    return _one((down * weight[inside][:, None]).T @ across)  # a Gaussian is a product: exact, without a window
+    across = np.exp(-(((np.arange(size[1]) - x[:, None]) / sigma) ** 2) / 2)  # [n, w]
+    down = np.exp(-(((np.arange(size[0]) - y[:, None]) / sigma) ** 2) / 2)  # [n, h]
+    return _one(down.T @ across)  # a Gaussian is a product: exact, without a window
 
 
 def centre_prior(size: tuple[int, int], spread: float = SPREAD, isotropic: bool = False) -> Array:
@@ -197,10 +184,10 @@ def painted(words: Sequence[Word], size: tuple[int, int]) -> Array:
     return found
 
 
-def gaze_map(gaze: Gaze, sigma: float = SIGMA, per_degree: float | None = None) -> Array:
+def gaze_map(gaze: Gaze, sigma: float = SIGMA) -> Array:
     """Where people looked as a map that sums to 1: blurred fixations, or painted words. [h, w]"""
     if gaze.fixations:
-        return density(gaze.points, gaze.size, sigma, per_degree)
+        return density(gaze.points, gaze.size, sigma)
     found = painted(gaze.words, gaze.size)
     if not found.sum() > 0:
         raise InputError(f"nobody is known to have looked at {gaze.image}")
@@ -250,19 +237,9 @@ def _gaze(place: Path, name: str, row: dict[str, Any]) -> Gaze:
     image, size = place / row["image"], (int(row["height"]), int(row["width"]))
     if "word_scores" in row:
         return Gaze(name, image, row["question"], size, words=_words(row["word_scores"]))
-    viewers = [np.array(viewer, dtype=np.float64).reshape(-1, 3) for viewer in row["fixations"]]  # null becomes nan
-    viewers = [viewer[_inside(viewer[:, :2], size)] for viewer in viewers]
-    timed = not any(np.isnan(viewer[:, 2]).any() for viewer in viewers)
-    aois = [(str(aoi["kind"]), np.array(aoi["polygon"], dtype=np.float64)) for aoi in row.get("aois", ())]
-    return Gaze(
-        dataset=name,
-        image=image,
-        question=row["question"],
-        size=size,
-        fixations=tuple(viewer[:, :2] for viewer in viewers),
-        durations=tuple(viewer[:, 2] for viewer in viewers) if timed else None,
-        aois=tuple(aois),
-    )
+    viewers = [np.array(viewer, dtype=np.float64).reshape(-1, 3)[:, :2] for viewer in row["fixations"]]  # x, y, ms
+    viewers = [viewer[_inside(viewer, size)] for viewer in viewers]
+    return Gaze(name, image, row["question"], size, fixations=tuple(viewers))
 
 
 def _words(trials: Sequence[dict[str, Any]]) -> tuple[Word, ...]:

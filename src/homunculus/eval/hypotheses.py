@@ -45,7 +45,7 @@ def _critical(table: Table, budget: int) -> Iterator[Finding]:
 
 
 def _full(table: Table) -> tuple[str, int] | None:
-    """The way with the most tokens: the upper bound."""
+    """The setting with the most tokens: the upper bound."""
     most = max(table.budgets, default=0)
     names = [method for method in table.methods if any(table.of(dataset, method, most) for dataset in table.sets)]
     return (names[0] if "uniform/query" not in names else "uniform/query", most) if most > MAIN and names else None

@@ -26,13 +26,12 @@ from homunculus.errors import InputError, shown, whole_number
 from homunculus.eye import Eye, Glance
 from homunculus.reader import load_reader
 from homunculus.reader.model import BATCH_SIZE, MAX_NEW_TOKENS, Reader
-from homunculus.reader.session import Page
+from homunculus.reader.session import Page, page_cache
 
 if TYPE_CHECKING:  # lmms_eval.models imports this file: whichever is imported first must not wait for the other
     from lmms_eval.models.registry_v2 import ModelManifest
 
-LOOKING = ("allocator", "relevance", "budget")  # what can be said about how the reader looks
-PAGES = 16  # the last ones are kept: sets have their questions about a page close together
+LOOK_ARGS = ("allocator", "relevance", "budget")  # what can be said about how the reader looks
 
 
 def manifest() -> ModelManifest:
@@ -70,64 +69,62 @@ class GenerationConfig:
         return [end for end in self.until if end in text]
 
 
-class Reading:
-    """The reader on many pages; the last few stay open, so further questions about one do not take it in again."""
+class ReaderModel:
+    """The reader on many pages; the last ones stay open, so further questions about one do not take it in again."""
 
-    several = False
+    takes_many_images = False
 
-    def __init__(self, reader: Reader, **looking: Any) -> None:
-        unknown = sorted(looking.keys() - set(LOOKING))
+    def __init__(self, reader: Reader, **look: Any) -> None:
+        unknown = sorted(look.keys() - set(LOOK_ARGS))
         if unknown:
             other = "; that is for wrapped models: add model=NAME" if unknown[0] == "where" else ""
-            raise InputError(f"the reader knows no {unknown[0]!r}; it knows {', '.join(LOOKING)}{other}")
-        Eye(scout=False, **looking)  # wrong values are named now rather than at the first question
-        self.reader, self.looking = reader, looking
-        self.pages: dict[tuple[Any, ...], Page] = {}
+            raise InputError(f"the reader knows no {unknown[0]!r}; it knows {', '.join(LOOK_ARGS)}{other}")
+        Eye(scout=False, **look)  # wrong values are named now rather than at the first question
+        self.reader, self.look = reader, look
+        self.pages = page_cache()  # by pixels
 
-    def __call__(self, asked: Sequence[tuple[str, list[Any]]], config: GenerationConfig) -> list[str]:
+    def __call__(self, questions: Sequence[tuple[str, list[Any]]], config: GenerationConfig) -> list[str]:
         """Answers to questions, each about the first of its images."""
-        pages = [self.page(visuals[0]) for _, visuals in asked]
-        glances = self._glances(pages, [text for text, _ in asked])
+        pages = [self.page(visuals[0]) for _, visuals in questions]
+        glances = self._glances(pages, [text for text, _ in questions])
         seed = int(torch.randint(2**31, ()))  # from the evaluator's own: repeated questions are to differ
         options = config.max_new_tokens, config.temperature, seed
-        said: list[str] = []
+        texts: list[str] = []
         for answers in self.reader.reply(pages, glances, *options, every=bool(config.until)):
-            said = [answer.text for answer in answers]
-            if all(map(config.ends, said)):
+            texts = [answer.text for answer in answers]
+            if all(map(config.ends, texts)):
                 break
-        return said
+        return texts
 
     def page(self, image: images.Source) -> Page:
         """An opened image: the same page if its pixels were seen of late."""
         pixels = images.load(image)
         key = (*pixels.shape, hashlib.sha256(pixels.numpy().tobytes()).digest())
-        page = self.pages.pop(key) if key in self.pages else self.reader.open(pixels)
-        self.pages[key] = page  # the latest is last
-        if len(self.pages) > PAGES:
-            del self.pages[next(iter(self.pages))]
-        return page
+        if key not in self.pages:
+            self.pages[key] = self.reader.open(pixels)
+        return self.pages[key]
 
     def _glances(self, pages: Sequence[Page], questions: Sequence[str]) -> list[Glance]:
         """One look for each question; those about one page together."""
         found: dict[int, Glance] = {}
         for page in dict.fromkeys(pages):
             rows = [i for i, other in enumerate(pages) if other is page]
-            found.update(zip(rows, page.looks([questions[i] for i in rows], **self.looking), strict=True))
+            found.update(zip(rows, page.looks([questions[i] for i in rows], **self.look), strict=True))
         return [found[i] for i in range(len(pages))]
 
 
-class Wrapped:
+class VLMModel:
     """A VLM under a budget. What it sees of a page depends on the question, so nothing of a page is kept."""
 
-    several = True
+    takes_many_images = True
 
-    def __init__(self, vlm: VLM, **looking: Any) -> None:
-        self.vlm, self.looking = vlm, looking
+    def __init__(self, vlm: VLM, **look: Any) -> None:
+        self.vlm, self.look = vlm, look
 
     @torch.no_grad()
-    def __call__(self, asked: Sequence[tuple[str, list[Any]]], config: GenerationConfig) -> list[str]:
+    def __call__(self, questions: Sequence[tuple[str, list[Any]]], config: GenerationConfig) -> list[str]:
         """Answers to questions, each about all of its images."""
-        inputs = self.vlm.prepare([visuals for _, visuals in asked], [text for text, _ in asked], **self.looking)
+        inputs = self.vlm.prepare([visuals for _, visuals in questions], [text for text, _ in questions], **self.look)
         sampled = config.temperature > 0
         sampling = {"do_sample": True, "temperature": config.temperature} if sampled else {"do_sample": False}
         ids = self.vlm.generate(inputs, max_new_tokens=config.max_new_tokens, **sampling)
@@ -145,7 +142,7 @@ class Homunculus(lmms):  # type: ignore[misc]
         device: a GPU if there is one, unless told.
         batch_size: questions answered at a time; "auto" is eight.
         max_batch_size: taken because lmms-eval gives it, and not used.
-        looking: allocator, relevance and budget; for a VLM all that `VLM.prepare` takes, such as where.
+        look: allocator, relevance and budget; for a VLM all that `VLM.prepare` takes, such as where.
     """
 
     def __init__(
@@ -156,34 +153,34 @@ class Homunculus(lmms):  # type: ignore[misc]
         device: str = "",
         batch_size: int | str = 1,
         max_batch_size: int | None = None,
-        **looking: Any,
+        **look: Any,
     ) -> None:
         super().__init__()
         self.device, self.batch_size = _device(device), _size(batch_size)
         if model and (weights or language):
             name, value = ("weights", weights) if weights else ("language", language)
             raise InputError(f"{name}={value} is for the reader, and model={model} is another: give one")
-        self.answer: Reading | Wrapped = (
-            Wrapped(load_vlm(model, str(self.device)), **looking)
+        self.answer: ReaderModel | VLMModel = (
+            VLMModel(load_vlm(model, str(self.device)), **look)
             if model
-            else Reading(load_reader(weights or None, language or None, self.device), **looking)
+            else ReaderModel(load_reader(weights or None, language or None, self.device), **look)
         )
-        self.told: set[str] = set()
+        self.warned: set[str] = set()
 
     def generate_until(self, requests: list[Any]) -> list[str]:
         """Answers to the questions of tasks, in their order."""
         from lmms_eval.models.model_utils.progress import make_progress
 
-        said: list[str] = []
+        answers: list[str] = []
         progress = make_progress(total=len(requests), desc="Answering", disable=self.rank != 0)
         for config, batch in _batches(requests, self.batch_size):
             for request in batch:
-                self._tell_of(request.args[1])
-            texts = self.answer([self._asked(*request.args) for request in batch], config)
-            said += map(config.cut, texts)
+                self._warn_of(request.args[1])
+            texts = self.answer([self._question(*request.args) for request in batch], config)
+            answers += map(config.cut, texts)
             progress.update(len(batch))
         progress.close()
-        return said
+        return answers
 
     def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
         """Not offered."""
@@ -198,28 +195,28 @@ class Homunculus(lmms):  # type: ignore[misc]
         del self.answer
         super().clean()
 
-    def _asked(
+    def _question(
         self, text: str, _: Any, visual_of: Callable[[Any], Any], doc: int, task: str, split: str
     ) -> tuple[str, list[Any]]:
         """The question of a request, and its images."""
         visuals = [visual for visual in visual_of(self.task_dict[task][split][doc]) or () if visual is not None]
-        text = (text if self.answer.several else bare(text, visual_of)).replace("<image>", "").strip()
+        text = (text if self.answer.takes_many_images else bare(text, visual_of)).replace("<image>", "").strip()
         if not (visuals and text):
             missing = "question" if visuals else "image"
             raise InputError(f"document {doc} of {task} has no {missing}: homunculus answers questions about images")
-        if len(visuals) > 1 and not self.answer.several:
-            self._tell(f"{task} has several images to a question: the reader looks at the first of them")
+        if len(visuals) > 1 and not self.answer.takes_many_images:
+            self._warn(f"{task} has several images to a question: the reader looks at the first of them")
         return text, visuals
 
-    def _tell_of(self, kwargs: dict[str, Any]) -> None:
+    def _warn_of(self, kwargs: dict[str, Any]) -> None:
         for name in ("num_beams", "top_p"):
             if kwargs.get(name) not in (None, 0, 1):
-                self._tell(f"{name}={shown(kwargs[name])} is not offered and left out")
+                self._warn(f"{name}={shown(kwargs[name])} is not offered and left out")
 
-    def _tell(self, message: str) -> None:
+    def _warn(self, message: str) -> None:
         """Say something, once."""
-        if message not in self.told:
-            self.told.add(message)
+        if message not in self.warned:
+            self.warned.add(message)
             logger.warning(message)
 
 

@@ -117,30 +117,6 @@ def _hundredths(text: str) -> float | None:
         return None
 
 
-def lenient(said: str, answers: Sequence[str]) -> float:
-    """Relaxed accuracy, but thousands commas, currency and per cent signs are left out: "45%" is 45, "$1,050" is 1050.
-
-    No set's own score: for answers in words, beside `relaxed`.
-    """
-    return float(any(_lenient(said, answer) for answer in answers))
-
-
-def _lenient(said: str, answer: str) -> bool:
-    mine, theirs = number(said), number(answer)
-    if theirs is None or mine is None:
-        return _even(said) == _even(answer)
-    return abs(mine - theirs) <= TOLERANCE * abs(theirs)
-
-
-def number(text: str) -> float | None:
-    """A text as a number, with thousands commas, currency and per cent signs left out; None if it is none."""
-    bare = text.strip().rstrip("%").lstrip("$€£").replace(",", "").strip()
-    try:
-        return float(bare)
-    except ValueError:
-        return None
-
-
 def vqa(said: str, answers: Sequence[str]) -> float:
     """VQA accuracy over several people's answers: a third for each other person who said the same, at most 1.
 
@@ -214,6 +190,8 @@ def metric_of(dataset: str) -> str:
 
 
 # ---- uncertainty --------------------------------------------------------------------------------------------------
+# Not scipy.stats: its bootstrap resamples one set and draws anew for every figure, while here whole pages are resampled
+# within several sets, with the same draws for all methods; its permutation_test has another two-sided p.
 
 
 @lru_cache(maxsize=16)

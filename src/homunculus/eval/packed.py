@@ -1,7 +1,7 @@
 """Scores without the data that they are about: small enough to publish, and enough to go on from.
 
-One line for each set, way and region, with a list for each column; question, answers and image come back from the data,
-what was answered does not.
+One line for each set, setting and region, with a list for each column; question, answers and image come back from the
+data, what was answered does not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from homunculus.errors import InputError
 from homunculus.eval.backends import Row
 from homunculus.eval.data import Item
-from homunculus.eval.runner import dumped, read
+from homunculus.eval.runner import RUN, dumped, read, run_config
 from homunculus.runtime.files import replacing
 
 SAME = ("dataset", "allocator", "relevance", "budget", "region")  # of all rows of a line
@@ -28,9 +28,9 @@ def pack(folder: Path, path: Path) -> None:
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in read(folder / "results.jsonl"):
         groups.setdefault(tuple(row[name] for name in SAME), []).append(row)
-    about = json.loads((folder / "run.json").read_text())
-    about["data"] = [Path(source).name for source in about.get("data", [])]
-    lines = [about]
+    config = run_config(folder)
+    config["data"] = [Path(source).name for source in config.get("data", [])]
+    lines = [config]
     for key in sorted(groups):
         rows = sorted(groups[key], key=lambda row: (row["qid"], row["looked"]))
         columns = {name: [_rounded(row[name], digits) for row in rows] for name, digits in EACH.items()}
@@ -46,12 +46,12 @@ def unpack(path: Path, items: Sequence[Item], folder: Path) -> int:
     known = {(item.dataset, item.qid): item for item in items}
     try:
         with lzma.open(path, "rt", encoding="utf-8") as file:
-            about, *groups = map(json.loads, file)
+            config, *groups = map(json.loads, file)
     except (OSError, lzma.LZMAError, ValueError) as error:
         raise InputError(f"{path} holds no scores that can be read") from error
     rows = [row for group in groups for row in _rows(group, known)]
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in (("run.json", json.dumps(about, indent=1) + "\n"), ("results.jsonl", "".join(map(dumped, rows)))):
+    for name, text in ((RUN, json.dumps(config, indent=1) + "\n"), ("results.jsonl", "".join(map(dumped, rows)))):
         with replacing(folder / name) as unfinished:
             unfinished.write_text(text, encoding="utf-8")
     return len(rows)
@@ -64,8 +64,8 @@ def _rows(group: dict[str, Any], known: dict[tuple[str, str], Item]) -> Iterable
         item = known.get((group["dataset"], own["qid"]))
         if item is None:
             raise InputError(f"the data has no question {own['qid']} of {group['dataset']}, whose scores are kept")
-        asked = {"image": item.image.name, "question": item.question, "answers": list(item.answers), "prediction": ""}
-        yield {name: group[name] for name in SAME} | asked | own
+        data = {"image": item.image.name, "question": item.question, "answers": list(item.answers), "prediction": ""}
+        yield {name: group[name] for name in SAME} | data | own
 
 
 def _rounded(value: Any, digits: int | None) -> Any:

@@ -15,6 +15,8 @@ from homunculus.eval.table import Table
 from homunculus.runtime.files import replacing
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from homunculus.eye import Glance
 
 WIDE = 4.2  # inches of a panel
@@ -37,7 +39,6 @@ def _panels(
     table: Table, methods: Sequence[str], path: Path, label: str, cost: Callable[[str, int, list[str]], float | None]
 ) -> None:
     from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator
 
     sets = [name for name in table.sets if any(cost(m, b, [name]) for m in methods for b in table.budgets)]
     columns = min(4, len(sets))
@@ -48,32 +49,40 @@ def _panels(
         axes = figure.add_subplot(rows, columns, i + 1)
         front: list[tuple[float, float]] = []
         for n, method in enumerate(methods):
-            points = []
-            for budget in table.budgets:
-                score, where = table.score(dataset, method, budget), cost(method, budget, [dataset])
-                if score and where is not None:
-                    points.append((where, score["value"]))
+            scores = [(cost(method, b, [dataset]), table.score(dataset, method, b)) for b in table.budgets]
+            points = sorted((where, score["value"]) for where, score in scores if score and where is not None)
             if points:
-                style: dict[str, Any] = {
-                    "marker": "os^vDPX*"[n % 8],
-                    "markersize": 4,
-                    "linewidth": 1,
-                    "color": f"C{n % 10}",
-                }
-                how = "-" if n < 10 else "--"
-                handles[method] = axes.plot(*zip(*sorted(points), strict=True), how, label=method, **style)[0]
+                handles[method] = _line(axes, points, n, method)
                 front += points
         best = _best(front)
         axes.plot(*zip(*best, strict=True), color="black", linewidth=3, alpha=0.15, zorder=0) if best else None
         axes.set(title=dataset, xlabel=label, ylabel=metric_of(dataset))
-        axes.set_xscale("log")
-        axes.xaxis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter("{x:g}")
-        axes.tick_params(axis="x", which="both", labelsize=7)
+        _log_scale(axes)
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=6, fontsize=7)
     with replacing(path) as unfinished:
         figure.savefig(unfinished, format="png", dpi=90)
+
+
+def _line(axes: Axes, points: Sequence[tuple[float, float]], n: int, label: str) -> Any:
+    """The line of the n-th method, in a colour and with a marker of its own."""
+    style: dict[str, Any] = {
+        "marker": "os^vDPX*"[n % 8],
+        "markersize": 4,
+        "linewidth": 1,
+        "color": f"C{n % 10}",
+        "label": label,
+    }
+    return axes.plot(*zip(*points, strict=True), "-" if n < 10 else "--", **style)[0]
+
+
+def _log_scale(axes: Axes) -> None:
+    from matplotlib.ticker import LogLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
+    axes.tick_params(axis="x", which="both", labelsize=7)
 
 
 def _best(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -5,36 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from homunculus.eval.backends import Ask
+from homunculus.eval.backends import EvalSample
 from homunculus.eval.data import Item
 
 SECONDARY, PERIPHERAL = "secondary", "peripheral"
 
 
-def further_asks(items: Sequence[Item]) -> list[Ask]:
+def region_samples(items: Sequence[Item]) -> list[EvalSample]:
     """For each question with a known place, the nearest and the farthest other question of its page.
 
     Each is asked with the look that the first one led to, as the second question of a conversation in which nothing is
     looked at again.
     """
-    asks: list[Ask] = []
+    samples: list[EvalSample] = []
     for _, group in groupby(items, key=lambda item: item.image):
         placed = [item for item in group if item.boxes]
         for first in placed:
             others = sorted((_apart(first, other), other.qid, other) for other in placed if other is not first)
             if not others:
                 continue
-            asks += [Ask(others[0][2], first, SECONDARY)]
+            samples += [EvalSample(others[0][2], first, SECONDARY)]
             if others[-1][2] is not others[0][2]:
-                asks += [Ask(others[-1][2], first, PERIPHERAL)]
-    return _once(asks)
+                samples += [EvalSample(others[-1][2], first, PERIPHERAL)]
+    return _once(samples)
 
 
-def _once(asks: Sequence[Ask]) -> list[Ask]:
+def _once(samples: Sequence[EvalSample]) -> list[EvalSample]:
     """Each question once a region: a results row is told by its question and region."""
-    kept: dict[tuple[str, str], Ask] = {}
-    for ask in asks:
-        kept.setdefault((ask.item.qid, ask.region), ask)
+    kept: dict[tuple[str, str], EvalSample] = {}
+    for sample in samples:
+        kept.setdefault((sample.item.qid, sample.region), sample)
     return list(kept.values())
 
 

@@ -17,10 +17,10 @@ from homunculus.eval.data import collect
 from homunculus.eval.hypotheses import weighed
 from homunculus.eval.metrics import metric_of
 from homunculus.eval.regions import PERIPHERAL, SECONDARY
-from homunculus.eval.runner import ModelSpec, read
+from homunculus.eval.runner import ModelSpec, read, run_config
+from homunculus.eval.settings import Setting
 from homunculus.eval.table import KINDS, Table, summary
 from homunculus.eval.verdict import MAIN, OURS, SIMPLE, Finding, decided, points
-from homunculus.eval.ways import Way
 from homunculus.reader import load_page_reader
 from homunculus.reader.session import PageReader
 from homunculus.runtime.files import replacing
@@ -39,19 +39,18 @@ def write(
     table = Table(read(folder / "results.jsonl"), costs=costs.medians(folder / costs.COSTS))
     if not table.cells:
         raise InputError(f"{folder} has no results yet: there is nothing to report")
-    about = json.loads((folder / "run.json").read_text()) if (folder / "run.json").is_file() else {}
-    about |= {"data": [str(data)]} if data else {}
+    config = run_config(folder) | ({"data": [str(data)]} if data else {})
     with replacing(folder / "summary.json") as unfinished:
         unfinished.write_text(json.dumps({"rows": summary(table)}, indent=1) + "\n")
-    parts = [f"# {title}\n", *([f"{note}\n"] if note else ()), *_parts(folder, table, about, pictures)]
+    parts = [f"# {title}\n", *([f"{note}\n"] if note else ()), *_parts(folder, table, config, pictures)]
     with replacing(folder / "report.md") as unfinished:
         unfinished.write_text("\n".join(parts) + "\n", encoding="utf-8")
     return folder / "report.md"
 
 
-def _parts(folder: Path, table: Table, about: dict[str, Any], pictures: bool) -> Iterator[str]:
+def _parts(folder: Path, table: Table, config: dict[str, Any], pictures: bool) -> Iterator[str]:
     budget = MAIN if MAIN in table.budgets else table.budgets[len(table.budgets) // 2]
-    yield _head(table, about)
+    yield _head(table, config)
     rules = "By rules that were fixed beforehand; how fast, by the costs below"
     yield _findings("Verdict", rules, decided(table, budget))
     yield _findings("Expectations", "What was expected, and what came", weighed(table, budget), "expected")
@@ -64,7 +63,7 @@ def _parts(folder: Path, table: Table, about: dict[str, Any], pictures: bool) ->
     yield from _gaze(folder)
     yield _costs(folder, table)
     if pictures:
-        yield from _gallery(folder, table, about, budget)
+        yield from _gallery(folder, table, config, budget)
 
 
 def grid(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -72,28 +71,28 @@ def grid(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines)) + "\n"
 
 
-def _head(table: Table, about: dict[str, Any]) -> str:
+def _head(table: Table, config: dict[str, Any]) -> str:
     questions = {
         dataset: len({row["qid"] for row in table.rows if row["dataset"] == dataset}) for dataset in table.sets
     }
     listed = ", ".join(f"{name} {n} ({metric_of(name)})" for name, n in questions.items())
-    who = about.get("who", {})
-    reader = "the shipped reader" if _is_shipped(about) else "a reader with other weights than those shipped now"
-    asked = reader if "reader" in who else str(who.get("model", "an unknown model"))
-    place = about.get("machine", {})
+    fingerprint = config.get("fingerprint", {})
+    reader = "the shipped reader" if _is_shipped(config) else "a reader with other weights than those shipped now"
+    model = reader if "reader" in fingerprint else str(fingerprint.get("model", "an unknown model"))
+    place = config.get("machine", {})
     on = f" on {place.get('device')}, torch {place.get('torch')}, commit {place.get('commit')}" if place else ""
     on = on.removesuffix(", commit unknown")
     return (
-        f"{len(table.rows):,} answers by {asked}{on}. Questions: {listed}. Scores are means from 0 to 1, in brackets "
+        f"{len(table.rows):,} answers by {model}{on}. Questions: {listed}. Scores are means from 0 to 1, in brackets "
         "their 95 % interval over resampled pages; differences are in points (hundredths), on the same questions. A "
         "method is an allocator with the relevance that it goes by, or a published method by its name. `tokens` of "
         "methods that drop tokens between layers is the mean over layers.\n"
     )
 
 
-def _is_shipped(about: dict[str, Any]) -> bool:
+def _is_shipped(config: dict[str, Any]) -> bool:
     """Whether the reader that the package carries gave the answers."""
-    return about.get("who", {}).get("reader") == ModelSpec().marks()["reader"]
+    return config.get("fingerprint", {}).get("reader") == ModelSpec().fingerprint()["reader"]
 
 
 def _findings(title: str, text: str, found: Sequence[Finding], head: str = "rule") -> str:
@@ -286,7 +285,7 @@ def _costs(folder: Path, table: Table) -> str:
                 lines.append([method, str(budget), f"{tokens:.0f}", f"{ms:.1f}", each, *memory])
     what = (
         "Median milliseconds a question until its answer begins, measured in one process with the machine to itself, "
-        f"{costs.told(path)}: looking, reading lines or encoding, and the first pass of the language model"
+        f"{costs.conditions(path)}: looking, reading lines or encoding, and the first pass of the language model"
         if table.costs
         else "Median milliseconds a question, as this run was answered, in batches and perhaps by several processes: "
         "looking, reading lines or encoding, and the language model"
@@ -299,14 +298,14 @@ def _costs(folder: Path, table: Table) -> str:
     return f"## Costs\n\n{text}\n\n![Score against time, a panel a set](costs.png)\n\n" + grid(head, lines)
 
 
-def _gallery(folder: Path, table: Table, about: dict[str, Any], budget: int) -> Iterator[str]:
+def _gallery(folder: Path, table: Table, config: dict[str, Any], budget: int) -> Iterator[str]:
     """The worst failures: questions that another method answered and `foveated` did not."""
-    folders = [source for source in about.get("data", []) if Path(source).exists()]  # nothing is fetched from the hub
-    reader = _eyes(about) if folders else None
+    folders = [source for source in config.get("data", []) if Path(source).exists()]  # nothing is fetched from the hub
+    reader = _reader_of(config) if folders else None
     if reader is None:
         return
     try:
-        found = collect(folders, about.get("split", "val"), only=table.sets)
+        found = collect(folders, config.get("split", "val"), only=table.sets)
     except InputError:
         return  # the data are elsewhere: all else comes from the results alone
     by_name = {(item.dataset, item.qid): item for item in found}
@@ -316,7 +315,7 @@ def _gallery(folder: Path, table: Table, about: dict[str, Any], budget: int) -> 
         for qid, row in table.of(dataset, OURS, budget).items()
         if row["score"] == 0 and (dataset, qid) in by_name and _answered(table, dataset, qid)
     ]
-    way = Way("foveated", "query", budget)
+    setting = Setting("foveated", "query", budget)
     looks, lines = [], []
     for sure, item in sorted(failed, key=lambda entry: -entry[0])[:WORST]:
         try:
@@ -324,7 +323,7 @@ def _gallery(folder: Path, table: Table, about: dict[str, Any], budget: int) -> 
         except ImageError:
             continue  # it is elsewhere too
         boxes = [page.box_upright(box) for box in item.boxes]
-        looks.append(plots.look(look_at(page, [item], way)[0], boxes))
+        looks.append(plots.look(look_at(page, [item], setting)[0], boxes))
         others = ", ".join(_answered(table, item.dataset, item.qid)[:4])
         lines.append([str(len(looks)), item.dataset, item.qid, f"{sure:.0%}", others])
     if not looks:
@@ -338,11 +337,11 @@ def _gallery(folder: Path, table: Table, about: dict[str, Any], budget: int) -> 
     yield f"## Worst failures\n\n{text}\n\n![Cells of the worst failures](gallery.png)\n\n{table_}"
 
 
-def _eyes(about: dict[str, Any]) -> PageReader | None:
+def _reader_of(config: dict[str, Any]) -> PageReader | None:
     """The reader whose looks these are, without its language model; none if its weights are gone or a VLM answered."""
-    weights = about.get("asked", {}).get("weights", "")
+    weights = config.get("spec", {}).get("weights", "")
     try:
-        if about.get("who", {}).get("reader") == ModelSpec(weights=weights).marks()["reader"]:
+        if config.get("fingerprint", {}).get("reader") == ModelSpec(weights=weights).fingerprint()["reader"]:
             return load_page_reader(weights or None)
     except InputError:
         pass
@@ -350,7 +349,7 @@ def _eyes(about: dict[str, Any]) -> PageReader | None:
 
 
 def _answered(table: Table, dataset: str, qid: str) -> list[str]:
-    """Ways that answered a question fully."""
+    """Settings that answered a question fully."""
     return [
         f"{method}/{budget}"
         for (name, method, budget), rows in table.cells.items()

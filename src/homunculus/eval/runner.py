@@ -21,17 +21,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from homunculus.errors import InputError
-from homunculus.eval.backends import Ask, Backend, ReaderBackend, Row, VLMBackend
+from homunculus.eval.backends import Backend, EvalSample, ReaderBackend, Row, VLMBackend
 from homunculus.eval.data import Item
-from homunculus.eval.regions import further_asks
-from homunculus.eval.ways import ORACLE, Way
+from homunculus.eval.regions import region_samples
+from homunculus.eval.settings import ORACLE, Setting
 from homunculus.reader.model import MAX_NEW_TOKENS
 from homunculus.reader.prompt import MAX_TOKENS
 from homunculus.runtime.files import replacing
 
 BATCH_SIZE = 16  # questions of a batch
-WAYS_A_PIECE = 12  # ways of what a worker is given; what it has not done when it is killed is lost
+SETTINGS_PER_PIECE = 12  # settings of what a worker is given; what it has not done when it is killed is lost
 
+RUN = "run.json"  # what a folder of results says of its run
 READER = ("finder", "scout", "recognizer", "lora")  # networks of the reader
 
 Key = tuple[str, str, str, str, int, str]
@@ -39,19 +40,20 @@ Key = tuple[str, str, str, str, int, str]
 
 @dataclass(frozen=True)
 class Batch:
-    """Questions that are answered together, in each of some ways."""
+    """Questions that are answered together, in each of some settings."""
 
-    asks: tuple[Ask, ...]
-    ways: tuple[Way, ...]
+    samples: tuple[EvalSample, ...]
+    settings: tuple[Setting, ...]
 
-    def wanted(self, way: Way) -> list[Key]:
-        """The rows that a way gives: an oracle is silent where it does not know the place."""
-        return [key_of(ask, way) for ask in self.asks if way.relevance != ORACLE or ask.looked.boxes]
+    def wanted(self, setting: Setting) -> list[Key]:
+        """The rows that a setting gives: an oracle is silent where it does not know the place."""
+        known = [sample for sample in self.samples if setting.relevance != ORACLE or sample.target.boxes]
+        return [key_of(sample, setting) for sample in known]
 
 
-def key_of(ask: Ask, way: Way) -> Key:
+def key_of(sample: EvalSample, setting: Setting) -> Key:
     """What tells a row of results from all others."""
-    return ask.item.dataset, ask.item.qid, way.method, way.relevance, way.budget, ask.region
+    return sample.item.dataset, sample.item.qid, setting.method, setting.relevance, setting.budget, sample.region
 
 
 def key_in(row: Row) -> Key:
@@ -60,15 +62,15 @@ def key_in(row: Row) -> Key:
 
 
 def plan(
-    items: Sequence[Item], ways: Sequence[Way], regions: Sequence[Way] = (), batch_size: int = BATCH_SIZE
+    items: Sequence[Item], settings: Sequence[Setting], regions: Sequence[Setting] = (), batch_size: int = BATCH_SIZE
 ) -> list[Batch]:
-    """Fixed batches, set by set and page by page; `regions` are the ways that are asked about other places too."""
+    """Fixed batches, set by set and page by page; `regions` are the settings that are asked about other places too."""
     batches = []
     for _, group in groupby(items, key=lambda item: item.dataset):
         listed = list(group)
-        asks = [Ask(item, item) for item in listed]
-        for some, how in ((asks, ways), (further_asks(listed) if regions else [], regions)):
-            batches += [Batch(tuple(some[i : i + batch_size]), tuple(how)) for i in range(0, len(some), batch_size)]
+        samples = [EvalSample(item, item) for item in listed]
+        for some, each in ((samples, settings), (region_samples(listed) if regions else [], regions)):
+            batches += [Batch(tuple(some[i : i + batch_size]), tuple(each)) for i in range(0, len(some), batch_size)]
     return batches
 
 
@@ -76,33 +78,33 @@ def plan(
 
 
 class Results:
-    """results.jsonl of a folder: what is there already, and more. One writer at a time."""
+    """results.jsonl of a folder: what is there already, and more. One writer at a time.
 
-    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
+    `config` is kept in run.json: the fingerprint of the model, and where the questions come from.
+    """
+
+    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.path, marks = folder / "results.jsonl", folder / "run.json"
+        self.path = folder / "results.jsonl"
         self.lock = FileLock(folder / ".results.lock")
         try:
             self.lock.acquire(timeout=0)
         except Timeout as error:
             raise InputError(f"another run is writing to {self.path}; wait for it or choose another --out") from error
         self.file: IO[str] = self.path.open("a", encoding="utf-8")
-        known = json.loads(marks.read_text()) if marks.is_file() else None
-        if known is not None and known.get("who") != about["who"]:
-            raise InputError(
-                f"{folder} holds answers of {known.get('who')}, not of {about['who']}; choose another --out"
-            )
-        if known is not None and known.get("split", about.get("split")) != about.get("split", known.get("split")):
-            raise InputError(
-                f"{folder} holds answers to the split {known['split']}, not {about['split']}; choose another --out"
-            )
-        if known is None:
-            with replacing(marks) as unfinished:
-                unfinished.write_text(json.dumps(about, indent=1) + "\n")
+        known = run_config(folder)
+        for name, what in (("fingerprint", "of"), ("split", "to the split")):
+            if known.get(name) and config.get(name) and known[name] != config[name]:
+                raise InputError(
+                    f"{folder} holds answers {what} {known[name]}, not {config[name]}; choose another --out"
+                )
+        if not known:
+            with replacing(folder / RUN) as unfinished:
+                unfinished.write_text(json.dumps(config, indent=1) + "\n")
         drop_half_line(self.file, self.path)
         rows = read(self.path)
         self.done = {key_in(row) for row in rows}
-        self.asked = {(row["dataset"], row["qid"]): row["question"] for row in rows}
+        self.questions = {(row["dataset"], row["qid"]): row["question"] for row in rows}
 
     def add(self, rows: Iterable[Row]) -> int:
         """Append those rows that are not there, and see to it that they are on the disk; how many these are."""
@@ -120,6 +122,12 @@ class Results:
     def _settle(self) -> None:
         self.file.flush()
         os.fsync(self.file.fileno())
+
+
+def run_config(folder: Path) -> dict[str, Any]:
+    """What a folder of results says of its run: `fingerprint`, `spec`, `data`, `split`, `machine`; or nothing."""
+    path = folder / RUN
+    return dict(json.loads(path.read_text())) if path.is_file() else {}
 
 
 def dumped(row: Row) -> str:
@@ -203,7 +211,7 @@ class ModelSpec:
         reader = load_reader(weights, self.language or None, self.device, dtype)
         return ReaderBackend(reader, self.max_new_tokens, self.max_text_tokens)
 
-    def marks(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Any]:
         """What answers depend on: the model by name, the reader by the hashes of its weights."""
         if self.model:
             return {"model": self.model, "where": self.where}
@@ -227,19 +235,19 @@ def run(
     workers: int = 1,
     ray: bool = False,
     console: Console | None = None,
-    about: dict[str, Any] | None = None,
+    config: dict[str, Any] | None = None,
     load: Callable[[], Backend] | None = None,
 ) -> list[Row]:
-    """Answer all that is missing; all rows of the folder. What `about` says is kept in run.json.
+    """Answer all that is missing; all rows of the folder. `config` is kept in run.json beside the model.
 
     `load` gives the model that answers in this process, if it is not to be loaded for this run alone.
     """
-    _check_ways(batches, spec)
-    results = Results(folder, {"who": spec.marks(), "asked": asdict(spec)} | (about or {}))
+    _check_settings(batches, spec)
+    results = Results(folder, {"fingerprint": spec.fingerprint(), "spec": asdict(spec)} | (config or {}))
     try:
-        _check_asked(batches, results)
-        wanted = [key for batch in batches for way in batch.ways for key in batch.wanted(way)]
-        left = [missing for batch in batches if (missing := _missing(batch, results.done)).ways]
+        _check_questions(batches, results)
+        wanted = [key for batch in batches for setting in batch.settings for key in batch.wanted(setting)]
+        left = [rest for batch in batches if (rest := _missing(batch, results.done)).settings]
         with _progress(len(wanted), sum(key in results.done for key in wanted), console) as advance:
             for rows in _answers(left, spec, workers, ray, load or spec.load) if left else ():
                 advance(results.add(rows))
@@ -248,30 +256,31 @@ def run(
     return read(results.path)
 
 
-def _check_ways(batches: Sequence[Batch], spec: ModelSpec) -> None:
+def _check_settings(batches: Sequence[Batch], spec: ModelSpec) -> None:
     """A wrapped model looks for itself, for each question; the reader has no visual tokens that a peer could prune."""
     for batch in batches:
-        for way in batch.ways:
-            if not spec.model and way.is_peer:
+        regions = any(sample.region for sample in batch.samples)
+        for setting in batch.settings:
+            if not spec.model and setting.is_peer:
                 raise InputError(
-                    f"{way.rule} prunes visual tokens, which the reader does not give to its language model: "
+                    f"{setting.rule} prunes visual tokens, which the reader does not give to its language model: "
                     "peers need a VLM, name one with --model"
                 )
-            if spec.model and (way.off or way.relevance == ORACLE or any(ask.region for ask in batch.asks)):
-                raise InputError(f"oracle, off and regions are for the reader, not for a wrapped model, got {way}")
+            if spec.model and (setting.degrees_off or setting.relevance == ORACLE or regions):
+                raise InputError(f"oracle, off and regions are for the reader, not for a wrapped model, got {setting}")
 
 
-def _check_asked(batches: Sequence[Batch], results: Results) -> None:
-    for item in (ask.item for batch in batches for ask in batch.asks):
-        if results.asked.get((item.dataset, item.qid), item.question) != item.question:
+def _check_questions(batches: Sequence[Batch], results: Results) -> None:
+    for item in (sample.item for batch in batches for sample in batch.samples):
+        if results.questions.get((item.dataset, item.qid), item.question) != item.question:
             raise InputError(
                 f"{results.path} holds answers to another question {item.qid} of {item.dataset}; choose another --out"
             )
 
 
 def _missing(batch: Batch, done: set[Key]) -> Batch:
-    """The ways of a batch of which something is missing."""
-    return Batch(batch.asks, tuple(way for way in batch.ways if any(key not in done for key in batch.wanted(way))))
+    """The settings of a batch of which something is missing."""
+    return Batch(batch.samples, tuple(s for s in batch.settings if any(key not in done for key in batch.wanted(s))))
 
 
 def _answers(
@@ -288,14 +297,15 @@ def _answers(
     else:
         backend = load()
         for batch in left:
-            for _, rows in backend.answers(batch.asks, batch.ways):
+            for _, rows in backend.answers(batch.samples, batch.settings):
                 yield rows
 
 
 def _pieces(batches: Sequence[Batch]) -> list[Batch]:
-    """Batches with few ways each, for several workers: the first ways of all, then the next."""
-    rounds = range(0, max((len(batch.ways) for batch in batches), default=0), WAYS_A_PIECE)
-    return [Batch(batch.asks, some) for i in rounds for batch in batches if (some := batch.ways[i : i + WAYS_A_PIECE])]
+    """Batches with few settings each, for several workers: the first settings of all, then the next."""
+    size = SETTINGS_PER_PIECE
+    rounds = range(0, max((len(batch.settings) for batch in batches), default=0), size)
+    return [Batch(batch.samples, some) for i in rounds for batch in batches if (some := batch.settings[i : i + size])]
 
 
 @contextmanager

@@ -27,7 +27,7 @@ def kind_of(dataset: str) -> str:
 
 
 def method_of(row: Row) -> str:
-    """Method and relevance, as `Way.name` has them."""
+    """Method and relevance, as `Setting.name` has them."""
     return f"{row['allocator']}/{row['relevance']}" if row["relevance"] else str(row["allocator"])
 
 
@@ -97,22 +97,19 @@ class Table:
         found = [self.score(dataset, method, budget) for dataset in sets]
         return float(np.mean([each["value"] for each in found if each])) if found and all(found) else None
 
-    def means(self, sets: Iterable[str], ways: Iterable[tuple[str, int]]) -> dict[tuple[str, int], float]:
+    def means(self, sets: Iterable[str], settings: Iterable[tuple[str, int]]) -> dict[tuple[str, int], float]:
         """Means over sets of those methods and budgets that were asked in all of them, on questions that all were."""
         sets = list(sets)
-        there = [way for way in ways if all(self.of(dataset, *way) for dataset in sets)]
-        shared = [
-            set.intersection(*(set(self.of(dataset, *way)) for way in there)) if there else set() for dataset in sets
-        ]
-        if not sets or not all(shared):
+        asked = [setting for setting in settings if all(self.of(dataset, *setting) for dataset in sets)]
+        if not asked:
             return {}
-        parts = list(zip(sets, map(sorted, shared), strict=True))
-        return {
-            way: float(
-                np.mean([np.mean([self.of(dataset, *way)[q]["score"] for q in asked]) for dataset, asked in parts])
-            )
-            for way in there
+        shared = {name: sorted(set[str].intersection(*(set(self.of(name, *s)) for s in asked))) for name in sets}
+        if not shared or not all(shared.values()):
+            return {}
+        rows = {
+            setting: [[self.of(name, *setting)[q]["score"] for q in shared[name]] for name in sets] for setting in asked
         }
+        return {setting: float(np.mean([np.mean(scores) for scores in each])) for setting, each in rows.items()}
 
     def middle(self, name: str, method: str, budget: int, sets: Iterable[str] | None = None) -> float | None:
         """Median of a number of the rows, such as `ms`."""

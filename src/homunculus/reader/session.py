@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,6 +35,8 @@ READ_PRINT = 6.0  # pixels: smaller print is not read
 MIN_CONFIDENCE = 0.35  # of a reading that is kept
 TOKEN_PIXELS = 42  # strip pixels that make about one token of text
 MAX_READ = 4000  # lines kept as read
+MAX_GLANCES = 32  # looks kept
+MAX_OPEN = 64_000_000  # pixels of all pages that a cache holds open
 ALLOCATOR, RELEVANCE, BUDGET = "foveated", "query", 273
 FREE_ALLOCATOR = "dag"  # without a question: shows the most lines legibly, see benchmarks/legible.py
 CUT_PRINT = {"min_print": READ_PRINT, "clear_print": 9.0}  # pixels: from where the recogniser reads, and reads well
@@ -70,7 +73,7 @@ class PageReader:
 
 
 class Page:
-    """What is known of one image: its pyramid, its text lines, what the scout saw, and the lines read so far.
+    """What is known of one image: its pyramid, its text lines, what the scout saw, its looks and the lines read so far.
 
     Made by `PageReader.open`. An image that lies on its side is turned upright first; boxes that users see are those of
     the image as it was given.
@@ -87,6 +90,7 @@ class Page:
         self.levels = [grey(level)[0] for level in self.scene.levels]
         self.widths = widths_of(self.lines).tolist()
         self.texts = LRUCache[tuple[int, ...], tuple[str, float]](MAX_READ)  # by line and the levels it was shown at
+        self.glances = LRUCache[str, Glance](MAX_GLANCES)  # by question and how it looks
 
     # -- what users call ---------------------------------------------------------------------------------------
 
@@ -130,9 +134,17 @@ class Page:
         fixation: Fixation = None,
         **options: Any,
     ) -> list[Glance]:
-        """Looks for several questions."""
-        eye = self.eye(questions, allocator, relevance, budget, **options)
-        return eye.look_for(self.scene, questions, self.fixation_upright(fixation))
+        """Looks for several questions; a question that looked in the same way before gets the same look."""
+        keys = [_look_key(question, budget, allocator, relevance, fixation, options) for question in questions]
+        found = [self.glances.get(key) if key else None for key in keys]
+        new = [question for question, glance in zip(questions, found, strict=True) if glance is None]
+        if new:
+            eye = self.eye(new, allocator, relevance, budget, **options)
+            made = iter(eye.look_for(self.scene, new, self.fixation_upright(fixation)))
+            found = [glance or next(made) for glance in found]
+        glances = [glance for glance in found if glance]
+        self.glances.update((key, glance) for key, glance in zip(keys, glances, strict=True) if key)
+        return glances
 
     def eye(self, questions: Sequence[str], allocator: str, relevance: str, budget: int, **options: Any) -> Eye:
         """What looks at the page for questions: rules that can cut by legibility do, unless told otherwise."""
@@ -237,6 +249,19 @@ class Page:
             found |= zip(new, backend(strips, widths), strict=True)
             self.texts.update((keys[i], found[i]) for i in new)
         return found
+
+
+def page_cache(max_pixels: int = MAX_OPEN) -> LRUCache[Hashable, Page]:
+    """Pages that stay open, up to so many pixels: a further question about one does not take it in again."""
+    return LRUCache(max_pixels, lambda page: page.shape[0] * page.shape[1])
+
+
+def _look_key(*how: object) -> str | None:
+    """The same text for looks that are the same; none where a tensor or the like says how to look."""
+    try:
+        return json.dumps(how, sort_keys=True)
+    except TypeError:
+        return None
 
 
 def check_question(question: object) -> str:

@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect
 from homunculus import __version__
 from homunculus.errors import ImageError, InputError
 from homunculus.studio.routes import PAGE, open_to_all, v1
-from homunculus.studio.service import Service, Settings
+from homunculus.studio.service import ApiConfig, Service
 from homunculus.studio.uploads import RequestError, error_body, first_error
 from homunculus.studio.work import BusyError, UnreadyError, Worker
 
@@ -49,9 +49,9 @@ class Metrics:
             self.batch_size.observe(value)
 
 
-def create_app(work: Worker, settings: Settings | None = None) -> FastAPI:
+def create_app(work: Worker, config: ApiConfig | None = None) -> FastAPI:
     """The service over a queue and its thread."""
-    service, metrics = Service(work, settings or Settings()), Metrics()
+    service, metrics = Service(work, config or ApiConfig()), Metrics()
     work.observe, work.limits = metrics.observe, service.limits
 
     @asynccontextmanager

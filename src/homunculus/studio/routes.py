@@ -28,7 +28,7 @@ Side = Annotated[int, Query(ge=16, le=4096)]
 
 def allowed(request: Request) -> None:
     """Whether a request brings the token, if there is one."""
-    token, given = request.app.state.service.settings.token, request.headers.get("authorization", "")
+    token, given = request.app.state.service.config.token, request.headers.get("authorization", "")
     if token and not secrets.compare_digest(given.encode(), f"Bearer {token}".encode()):
         raise RequestError("this service needs a token: Authorization: Bearer TOKEN", 401)
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Settings:
+class ApiConfig:
     """How the service runs."""
 
     token: str = ""  # if there is one, requests must bring it
@@ -36,9 +36,9 @@ class Settings:
 class Service:
     """What all requests share: the queue, the images that are kept, and threads for what takes long."""
 
-    def __init__(self, work: Worker, settings: Settings) -> None:
-        self.work, self.settings, self.limits = work, settings, settings.limits
-        self.store = Store(settings.limits)
+    def __init__(self, work: Worker, config: ApiConfig) -> None:
+        self.work, self.config, self.limits = work, config, config.limits
+        self.store = Store(config.limits)
         self.threads = ThreadPoolExecutor(DECODERS, "decode")
 
 
@@ -49,7 +49,7 @@ class Call:
         self.request, self.loop = request, asyncio.get_running_loop()
         self.service: Service = request.app.state.service
         self.limits, self.store = self.service.limits, self.service.store
-        self.deadline = self.loop.time() + self.service.settings.timeout
+        self.deadline = self.loop.time() + self.service.config.timeout
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
@@ -58,7 +58,7 @@ class Call:
             async with asyncio.timeout_at(self.deadline):
                 yield
         except TimeoutError as error:
-            seconds = self.service.settings.timeout
+            seconds = self.service.config.timeout
             raise RequestError(f"the request took longer than {seconds:g} s; send less, or try again", 408) from error
 
     async def in_thread(self, function: Callable[..., T], *given: Any) -> T:
@@ -157,8 +157,8 @@ def request_for(kind: Kind, upload: Upload, how: LookFields, temperature: float 
         raise RequestError("a question is missing: ask something about the image", 422)
     fixation = None if how.x is None or how.y is None else (how.x, how.y)
     options = () if how.fovea is None or how.allocator != "foveated" else (("fovea", how.fovea),)
-    max_new_tokens = how.max_new_tokens if isinstance(how, AskFields) else 64
+    fields = how.model_dump(exclude={"x", "y", "fovea"})  # all others are named as those of the request
     return ReaderRequest(
-        kind, upload.content, upload.image_id, how.question, how.allocator, how.relevance, how.budget, how.page,
-        max_new_tokens, temperature, seed, fixation, options,
+        kind, upload.content, upload.image_id, temperature=temperature, seed=seed, fixation=fixation,
+        options=options, **fields,
     )  # fmt: skip

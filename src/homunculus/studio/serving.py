@@ -43,21 +43,21 @@ def serve(config: ServeConfig, load: Callable[[], Reader]) -> None:
         import uvicorn
 
         from homunculus.studio.app import create_app
-        from homunculus.studio.service import Settings
+        from homunculus.studio.service import ApiConfig
         from homunculus.studio.uploads import Limits
         from homunculus.studio.work import Worker
     except ImportError as error:
         raise InputError(f"the service needs {error.name}: pip install 'homunculus[serve]'") from error
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    settings = Settings(config.token, limits=Limits(upload=config.max_upload, pixels=config.max_pixels))
+    api = ApiConfig(config.token, limits=Limits(upload=config.max_upload, pixels=config.max_pixels))
     work = Worker(load, config.max_queue, config.batch_size)
     with listening(config.host, config.port) as listener:
         name = f"[{config.host}]" if ":" in config.host else config.host
         print(f"http://{name}:{listener.getsockname()[1]}  (Ctrl-C ends it)", flush=True)
-        timeout = math.ceil(settings.timeout) + 1  # no request takes longer
-        app = uvicorn.Config(create_app(work, settings), log_level="warning", timeout_graceful_shutdown=timeout)
+        timeout = math.ceil(api.timeout) + 1  # no request takes longer
+        server = uvicorn.Config(create_app(work, api), log_level="warning", timeout_graceful_shutdown=timeout)
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C, raised again after all is done
-            uvicorn.Server(app).run(sockets=[listener])
+            uvicorn.Server(server).run(sockets=[listener])
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -1,6 +1,7 @@
 """One thread that owns the models. Requests wait in a queue of bounded length; questions of one budget share a batch.
 
-The last pages stay open: a further question about an image finds its lines known, and what was read is not read again.
+The last pages stay open: a further question about an image finds its lines and its looks known, and what was read is
+not read again.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 import logging
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -21,14 +22,12 @@ from homunculus.errors import ImageError
 from homunculus.eye import Glance
 from homunculus.reader.model import Answer, Reader
 from homunculus.reader.read_lines import glance_as_given
-from homunculus.reader.session import Page
+from homunculus.reader.session import Page, page_cache
 from homunculus.studio.files import read
 from homunculus.studio.uploads import Limits
 
 MAX_QUEUE = 64  # requests that may wait
 BATCH_SIZE = 8  # questions that are answered at a time
-PIXELS = 64_000_000  # of all pages that stay open
-GLANCES = 32  # looks that are kept
 Kind = Literal["look", "ask"]
 log = logging.getLogger("homunculus.studio")
 
@@ -72,12 +71,6 @@ class ReaderRequest:
     seed: int = 0
     fixation: tuple[float, float] | None = None
     options: tuple[tuple[str, Any], ...] = ()
-
-    @property
-    def look_key(self) -> tuple[Any, ...]:
-        """Equal for requests that look at the same cells; the page comes first."""
-        how = self.question, self.allocator, self.relevance, self.budget, self.fixation, self.options
-        return self.image_id, self.page, *how
 
     @property
     def batch_key(self) -> tuple[Any, ...]:
@@ -150,8 +143,7 @@ class Worker:
         self.failure = ""
         self.working = 0  # requests that are being worked on
         self.job_seconds = 1.0  # that a request takes, a moving average
-        self.pages: OrderedDict[tuple[str, int], Page] = OrderedDict()
-        self.looks: OrderedDict[tuple[Any, ...], Look] = OrderedDict()
+        self.pages = page_cache()  # by image_id and page
         self.thread = threading.Thread(target=self._run, name="work", daemon=True)
 
     def start(self) -> None:
@@ -246,33 +238,27 @@ class Worker:
             each.job.notify(each.answer(answer), True)
 
     def _look(self, job: Job) -> _Looked:
-        """Where a request looks. The last looks are kept: an answer mostly follows a look."""
+        """Where a request looks; an answer mostly follows a look, which its page still has."""
         request, begun = job.request, time.perf_counter()
         page = self._page(request)
         opened = time.perf_counter()
-        look = self.looks.get(request.look_key)
-        if look is None:
-            options = dict(request.options)
-            glance = page.look(
-                request.question, request.budget, request.allocator, request.relevance, request.fixation, **options
-            )
-            look = self.looks[request.look_key] = Look(glance, page)
-        self.looks.move_to_end(request.look_key)
-        while len(self.looks) > GLANCES:
-            self.looks.popitem(last=False)
-        return _Looked(job, look, {"open": opened - begun, "look": time.perf_counter() - opened})
+        glance = page.look(
+            request.question,
+            request.budget,
+            request.allocator,
+            request.relevance,
+            request.fixation,
+            **dict(request.options),
+        )
+        seconds = {"open": opened - begun, "look": time.perf_counter() - opened}
+        return _Looked(job, Look(glance, page), seconds)
 
     def _page(self, request: ReaderRequest) -> Page:
-        """The opened page. The last ones stay open, up to so many pixels."""
+        """The opened page, if it is not open any more opened again."""
         key = (request.image_id, request.page)
         if key not in self.pages:
             try:
                 self.pages[key] = self.reader.open(read(request.image, request.page, self.limits))
             except MemoryError as error:
                 raise ImageError("the image is too large for this machine") from error
-        self.pages.move_to_end(key)
-        while len(self.pages) > 1 and sum(page.shape[0] * page.shape[1] for page in self.pages.values()) > PIXELS:
-            closed, _ = self.pages.popitem(last=False)
-            for look in [look for look in self.looks if look[:2] == closed]:  # they would keep its pixels
-                del self.looks[look]
         return self.pages[key]

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch.nn.functional as F
 from rich.progress import track
+from scipy.ndimage import gaussian_filter
 
 from homunculus.eval.gaze import (
     Array,
@@ -61,32 +62,16 @@ def measure(folder: Path, out: Path, sources: Sequence[str] = SOURCES, limit: in
 def maps_of(gaze: Gaze, sources: Sequence[str]) -> dict[str, Array]:
     """Each relevance of an image, to what people were asked, as a map of its pixels. The question's need one."""
     scene = Eye().scene(load(gaze.image))
-    asked, scout = gaze.question or "", shipped_scout()
+    question, scout = gaze.question or "", shipped_scout()
     maps: dict[str, Array] = {CENTRE: centre_prior(gaze.size)} if CENTRE in sources else {}
     for source in sources:
-        if source == CENTRE or (source == "query" and not asked):
+        if source == CENTRE or (source == "query" and not question):
             continue
-        finder = scout if get_relevance(source).needs_scout(asked) else None
-        fine = scene.tree.grid(relevance_of(source, scene, [asked], finder).float(), 0)  # [1, rows, columns]
+        model = scout if get_relevance(source).needs_scout(question) else None
+        fine = scene.tree.grid(relevance_of(source, scene, [question], model).float(), 0)  # [1, rows, columns]
         smooth = F.interpolate(fine[:, None], gaze.size, mode="bilinear")[0, 0].numpy()
-        maps[source] = blurred(smooth, BLUR * max(gaze.size))
+        maps[source] = gaussian_filter(smooth.astype(np.float64), BLUR * max(gaze.size), truncate=3)
     return maps
-
-
-def blurred(values: Array, sigma: float) -> Array:
-    """A map of at least 0 smoothed by a Gaussian, borders mirrored."""
-    radius = max(1, round(3 * sigma))
-    kernel = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
-    kernel /= kernel.sum()
-    for axis in (0, 1):
-        width = [(radius, radius) if a == axis else (0, 0) for a in (0, 1)]
-        padded = np.pad(values, width, mode="symmetric" if values.shape[axis] > 1 else "edge")
-        length = values.shape[axis] + 2 * radius
-        turned = np.moveaxis(padded, axis, -1)
-        n = 1 << (length + len(kernel)).bit_length()
-        spread = np.fft.irfft(np.fft.rfft(turned, n) * np.fft.rfft(kernel, n), n)
-        values = np.moveaxis(spread[..., 2 * radius : 2 * radius + values.shape[axis]], -1, axis)
-    return np.maximum(values, 0)  # rounding may have gone below
 
 
 def agreement(values: Array, gaze: Gaze, all_of_set: Sequence[Gaze]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""A way to look: a method, what decides for it, and how many tokens: METHOD/RELEVANCE/BUDGET.
+"""What a question is answered with: a method, a relevance and a number of tokens, as METHOD/RELEVANCE/BUDGET.
 
 Methods are the allocators, with options if need be ("foveated:fovea=0.3"), and the peers. Two things are for tests of a
 method alone: the relevance "oracle" knows where the answer stands, and the option "off" looks that many degrees beside
@@ -22,7 +22,7 @@ ORACLE = "oracle"
 
 
 @dataclass(frozen=True)
-class Way:
+class Setting:
     """How to look; peers have no relevance of their own."""
 
     method: str
@@ -30,13 +30,14 @@ class Way:
     budget: int
 
     @classmethod
-    def of(cls, text: str) -> Way:
+    def parse(cls, text: str) -> Setting:
         """From METHOD/RELEVANCE/BUDGET, or METHOD/BUDGET."""
         parts = text.split("/")
         if len(parts) not in (2, 3) or not parts[-1].isdecimal():
-            raise InputError(f"a way is METHOD/RELEVANCE/BUDGET, such as foveated/query/273, got {text!r}")
-        way = cls(parts[0], "", int(parts[-1]))
-        return way.checked() if way.is_peer else cls(parts[0], (*parts[1:-1], "query")[0], int(parts[-1])).checked()
+            raise InputError(f"a setting is METHOD/RELEVANCE/BUDGET, such as foveated/query/273, got {text!r}")
+        is_peer = parts[0].split(":")[0] in list_peers()
+        relevance = "" if is_peer else (*parts[1:-1], "query")[0]
+        return cls(parts[0], relevance, int(parts[-1])).checked()
 
     @property
     def name(self) -> str:
@@ -53,7 +54,39 @@ class Way:
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """Options of the method; numbers, or text."""
+        """Options of the allocator; numbers, or text."""
+        return {key: value for key, value in self._options.items() if key != "off"}
+
+    @property
+    def degrees_off(self) -> float:
+        """Degrees by which the look is off."""
+        return float(self._options.get("off", 0))
+
+    @property
+    def is_peer(self) -> bool:
+        """Whether it is a published method rather than an allocator."""
+        return self.rule in list_peers()
+
+    def checked(self) -> Setting:
+        """Itself, if there is such a setting."""
+        if self.budget < 1:
+            raise InputError(f"a budget must be at least 1, got {self}")
+        if self.is_peer:
+            if self._options:
+                raise InputError(f"{self.rule} takes no options, got {self.method!r}")
+            return self
+        if self.rule not in list_allocators():
+            known = ", ".join((*list_allocators(), *list_peers()))
+            raise InputError(f"there is no method {self.rule!r}; choose of {known}")
+        if self.relevance not in (*list_relevances(), ORACLE):
+            raise InputError(f"there is no relevance {self.relevance!r}; choose of {', '.join(list_relevances())}")
+        if not isinstance(self._options.get("off", 0), (int, float)):
+            raise InputError(f"off must be a number of degrees, got {self.method!r}")
+        check_options(self.rule, self.options)
+        return self
+
+    @cached_property
+    def _options(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for part in self.method.split(":")[1:]:
             key, _, value = part.partition("=")
@@ -63,41 +96,8 @@ class Way:
                 found[key] = value
         return found
 
-    @property
-    def off(self) -> float:
-        """Degrees that the look is off."""
-        return float(self.options.get("off", 0))
 
-    @property
-    def is_peer(self) -> bool:
-        """Whether it is a published method rather than an allocator."""
-        return self.rule in list_peers()
-
-    def checked(self) -> Way:
-        """Itself, if there is such a way."""
-        if self.budget < 1:
-            raise InputError(f"a budget must be at least 1, got {self}")
-        if self.is_peer:
-            if self.options:
-                raise InputError(f"{self.rule} takes no options, got {self.method!r}")
-            return self
-        if self.rule not in list_allocators():
-            known = ", ".join((*list_allocators(), *list_peers()))
-            raise InputError(f"there is no method {self.rule!r}; choose of {known}")
-        if self.relevance not in (*list_relevances(), ORACLE):
-            raise InputError(f"there is no relevance {self.relevance!r}; choose of {', '.join(list_relevances())}")
-        if not isinstance(self.options.get("off", 0), (int, float)):
-            raise InputError(f"off must be a number of degrees, got {self.method!r}")
-        check_options(self.rule, {key: value for key, value in self.options.items() if key != "off"})
-        return self
-
-
-def ways_of(methods: Sequence[str], relevances: Sequence[str], budgets: Sequence[int]) -> list[Way]:
+def settings_of(methods: Sequence[str], relevances: Sequence[str], budgets: Sequence[int]) -> list[Setting]:
     """All combinations; peers once for each budget, without a relevance."""
-    found = [
-        Way.of(f"{method}/{budget}") if method.split(":")[0] in list_peers() else Way.of(f"{method}/{given}/{budget}")
-        for budget in budgets
-        for given in relevances
-        for method in methods
-    ]
+    found = [Setting.parse(f"{m}/{given}/{budget}") for budget in budgets for given in relevances for m in methods]
     return list(dict.fromkeys(found))
