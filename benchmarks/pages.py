@@ -33,11 +33,11 @@ from homunculus import InputError
 from homunculus.eval.machine import machine
 from homunculus.reader.letters import BLANK
 from homunculus.runtime.files import replacing
-from homunculus.train.layouts import Type, lay_out
-from homunculus.train.loop import Pages, set_up
+from homunculus.train.config import Canvas, DataSources, Recipe, read_plan
 from homunculus.train.pages import Draft
-from homunculus.train.recipe import Canvas, DataSources, Recipe, read_plan
-from homunculus.train.stream import Stream
+from homunculus.train.synth.layouts import Type, lay_out
+from homunculus.train.tasks.page_stream import Stream
+from homunculus.train.trainer.trainer import Pages, set_up
 
 CANVAS = Canvas(1024, 768, 16)  # without a plan
 COUNTED = 256  # pages whose contents are counted

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import pages
-from homunculus.train.loop import Pages
-from homunculus.train.recipe import Canvas, DataSources, Recipe
-from homunculus.train.stream import Stream
+from homunculus.train.config import Canvas, DataSources, Recipe
+from homunculus.train.tasks.page_stream import Stream
+from homunculus.train.trainer.trainer import Pages
 
 SMOKE = Path(__file__).parents[1] / "configs" / "smoke.toml"
 

@@ -16,14 +16,14 @@ from homunculus.reader.language import Language, load_language
 from homunculus.reader.lines import Line
 from homunculus.reader.lora import Lora, sizes_of
 from homunculus.reader.prompt import END, NOT_FOUND
-from homunculus.train.answering import AnswerTask
-from homunculus.train.lessons import ANSWERS, LENGTHS, Lessons, LessonSettings, held
 from homunculus.train.questions import augment
 from homunculus.train.questions.auto_questions import auto_questions
+from homunculus.train.questions.lessons import ANSWERS, LENGTHS, Lessons, LessonSettings, held
 from homunculus.train.questions.locate import holds, locate
 from homunculus.train.questions.pages import load_set, true_lines
 from homunculus.train.questions.sample import Sample
-from homunculus.train.scans import held_back
+from homunculus.train.scans.scans import held_back
+from homunculus.train.tasks.answer import AnswerTask
 from speaking import tiny_language
 
 DATA = Path(os.environ.get("HOMUNCULUS_DATA", "data"))

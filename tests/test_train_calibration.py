@@ -13,9 +13,9 @@ from homunculus.reader import load_reader
 from homunculus.reader.calibration import FEATURES, Calibration
 from homunculus.reader.model import Answer
 from homunculus.reader.prompt import NOT_FOUND
-from homunculus.train import calibration
-from homunculus.train.calibration import calibrate, fitted, log_loss
-from homunculus.train.scans import held_back
+from homunculus.train.scans.scans import held_back
+from homunculus.train.trainer import calibration
+from homunculus.train.trainer.calibration import calibrate, fitted, log_loss
 from readers import pages, tiny_reader
 
 TRUE = Calibration((0.6, 0.3, 0.8, -0.4, -0.2), -0.7)

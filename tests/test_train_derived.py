@@ -4,8 +4,8 @@ import random
 
 import numpy as np
 
-from homunculus.train.derived import derived
 from homunculus.train.page_lines import WordLine
+from homunculus.train.scans.box_questions import derived
 
 HIGH = 20
 

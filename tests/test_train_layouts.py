@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from homunculus.errors import InputError
-from homunculus.train.documents import wording
-from homunculus.train.layouts import KINDS, DrawnPage, Type, lay_out, main, preview
-from homunculus.train.text import Texts
+from homunculus.train.synth.documents import wording
+from homunculus.train.synth.layouts import KINDS, DrawnPage, Type, lay_out, main, preview
+from homunculus.train.synth.text import Texts
 
 CANVASES = [(1024, 768), (1408, 640), (1792, 1408), (768, 1024), (320, 320)]
 SEEDS = 20

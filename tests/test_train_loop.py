@@ -18,11 +18,11 @@ from PIL import Image
 from homunculus.errors import InputError
 from homunculus.reader import Encoder, Scout, load_encoder, load_scout
 from homunculus.reader.weights import save
-from homunculus.train.loop import Pages, Trainer
-from homunculus.train.plot import read_log
-from homunculus.train.recipe import DataSources, read_plan
-from homunculus.train.stream import Stream
-from homunculus.train.text import Texts
+from homunculus.train.config import DataSources, read_plan
+from homunculus.train.synth.text import Texts
+from homunculus.train.tasks.page_stream import Stream
+from homunculus.train.trainer.plot import read_log
+from homunculus.train.trainer.trainer import Pages, Trainer
 from training import CPU, SMOKE, font
 
 
@@ -199,7 +199,7 @@ def test_shipping_a_run_that_holds_no_weights_says_so(homunculus, tmp_path):
 SEVERAL = """
 import sys
 from pathlib import Path
-from homunculus.train import loop
+from homunculus.train.trainer import trainer as loop
 
 run, out, plan = loop.Trainer.run, *sys.argv[1:]
 

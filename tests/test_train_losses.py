@@ -8,9 +8,10 @@ import torch
 from homunculus.cells import CellTree, Selection
 from homunculus.reader.letters import BLANK
 from homunculus.reader.scout import QUESTION
-from homunculus.train import looks, losses
-from homunculus.train.losses import IGNORE, LEGIBLE, cells_under, find_loss, slot_map, slots_of
 from homunculus.train.pages import Labels
+from homunculus.train.tasks import encoder as losses
+from homunculus.train.tasks import selections as looks
+from homunculus.train.tasks.encoder import IGNORE, LEGIBLE, cells_under, find_loss, slot_map, slots_of
 
 
 def labels_of(letters: list[list[float]]) -> Labels:

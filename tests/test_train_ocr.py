@@ -20,18 +20,21 @@ from homunculus.reader.recognizer import CLASSES
 from homunculus.reader.shown import points_on
 from homunculus.reader.strips import MAX_WIDTH, grey_pyramid, sample_strips
 from homunculus.reader.weights import SHIPPED, about
-from homunculus.train.loop import Trainer
-from homunculus.train.ocr import data, feed, finding, recognizing
-from homunculus.train.ocr.data import OcrPage, read_pages, segments_of
-from homunculus.train.ocr.finding import SIDE, FinderTask, PageLines, crops_of, targets_of
-from homunculus.train.ocr.recognizing import LineStore, RecognizerTask, jittered
-from homunculus.train.ocr.store import LEVELS, PageStore, shares_of
-from homunculus.train.plot import read_log
-from homunculus.train.questions.feed import TextLessons, settings_of
+from homunculus.train.config import Canvas, DataSources, Recipe, read_plan
 from homunculus.train.questions.pages import load_transcripts
-from homunculus.train.recipe import Canvas, DataSources, Recipe, read_plan
-from homunculus.train.scans import held_back
-from homunculus.train.tasks import feed_of
+from homunculus.train.scans import line_pages as data
+from homunculus.train.scans.line_pages import OcrPage, read_pages, segments_of
+from homunculus.train.scans.page_store import LEVELS, PageStore, shares_of
+from homunculus.train.scans.scans import held_back
+from homunculus.train.tasks import finder as finding
+from homunculus.train.tasks import line_batches as feed
+from homunculus.train.tasks import recognizer as recognizing
+from homunculus.train.tasks.finder import SIDE, FinderTask, PageLines, crops_of, targets_of
+from homunculus.train.tasks.recognizer import LineStore, RecognizerTask, jittered
+from homunculus.train.tasks.registry import feed_of
+from homunculus.train.tasks.text_batches import TextLessons, settings_of
+from homunculus.train.trainer.plot import read_log
+from homunculus.train.trainer.trainer import Trainer
 from lined import TEXTS, letter, likeness, lines_in
 from speaking import tiny_language
 from training import CPU
@@ -106,7 +109,7 @@ def plan_of(place: Path, folder: Path, language: Path, steps: int) -> Path:
 def few_held(monkeypatch) -> None:
     """One batch of held-back pages, smaller crops."""
     monkeypatch.setattr(feed, "HELD_BATCHES", 1)
-    monkeypatch.setattr("homunculus.train.questions.feed.HELD_BATCHES", 1)
+    monkeypatch.setattr("homunculus.train.tasks.text_batches.HELD_BATCHES", 1)
     monkeypatch.setattr(finding, "SIDE", 320)
 
 

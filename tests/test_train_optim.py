@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from homunculus.train import optim
+from homunculus.train.trainer import optim
 
 
 def test_muon_in_batches_is_torchs_muon():

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from homunculus.reader.prompt import NOT_FOUND
-from homunculus.train.documents import reasoning, wording
-from homunculus.train.documents.asking import complete, distinct
-from homunculus.train.documents.page import DrawnPage, DrawnQuestion, Pen, cleaned
-from homunculus.train.layouts import KINDS
-from homunculus.train.text import Texts
+from homunculus.train.synth.documents import reasoning, wording
+from homunculus.train.synth.documents.asking import complete, distinct
+from homunculus.train.synth.documents.page import DrawnPage, DrawnQuestion, Pen, cleaned
+from homunculus.train.synth.layouts import KINDS
+from homunculus.train.synth.text import Texts
 from test_train_layouts import CANVASES, TYPE, WORKED, page
 
 SEEDS = 12

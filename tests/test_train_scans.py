@@ -12,10 +12,10 @@ from PIL import Image, ImageDraw
 
 from homunculus.errors import InputError
 from homunculus.reader.letters import decode
-from homunculus.train.loop import Pages, Trainer
-from homunculus.train.plot import read_log
-from homunculus.train.recipe import DataSources, read_plan
-from homunculus.train.scans import HELD, Scans, held_back
+from homunculus.train.config import DataSources, read_plan
+from homunculus.train.scans.scans import HELD, Scans, held_back
+from homunculus.train.trainer.plot import read_log
+from homunculus.train.trainer.trainer import Pages, Trainer
 from training import CPU, SMOKE
 
 BOXES = [(60, 60, 140, 90), (180, 200, 280, 230), (40, 270, 120, 296)]

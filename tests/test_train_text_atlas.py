@@ -11,12 +11,12 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 
 from homunculus.errors import InputError
-from homunculus.train import atlas as atlas_module
-from homunculus.train import corpus as corpus_module
-from homunculus.train.atlas import BASELINE, CHARS, EM, ORIGIN, Atlas
-from homunculus.train.corpus import plain
-from homunculus.train.text import CORPUS, KINDS, SHARE, Texts, kinds_for
-from homunculus.train.vocabulary import own_pools
+from homunculus.train.synth import atlas as atlas_module
+from homunculus.train.synth import corpus as corpus_module
+from homunculus.train.synth.atlas import BASELINE, CHARS, EM, ORIGIN, Atlas
+from homunculus.train.synth.corpus import plain
+from homunculus.train.synth.text import CORPUS, KINDS, SHARE, Texts, kinds_for
+from homunculus.train.synth.vocabulary import own_pools
 
 
 @pytest.fixture(scope="module")

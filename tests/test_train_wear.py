@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from homunculus.train import wear
 from homunculus.train.pages import draw
+from homunculus.train.synth import degrade as wear
 from training import draft_of, font
 
 

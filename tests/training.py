@@ -6,11 +6,11 @@ from pathlib import Path
 
 import torch
 
-from homunculus.train.atlas import Atlas
-from homunculus.train.draw import Glyphs
-from homunculus.train.layouts import Type, lay_out
 from homunculus.train.pages import Draft
-from homunculus.train.text import Texts
+from homunculus.train.synth.atlas import Atlas
+from homunculus.train.synth.layouts import Type, lay_out
+from homunculus.train.synth.rasterize import Glyphs
+from homunculus.train.synth.text import Texts
 
 SMOKE = Path(__file__).parents[1] / "configs" / "smoke.toml"
 CPU = torch.device("cpu")

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from homunculus.train.layouts import DrawnPage, DrawnQuestion
 from homunculus.train.page_lines import DerivedQuestion, WordLine
+from homunculus.train.synth.layouts import DrawnPage, DrawnQuestion
 
 PARTS = 4  # boxes that an answer may consist of
 ASIDE = {"search"}  # sorts of question that say nothing about what people tend to ask

@@ -31,7 +31,7 @@ def eye(
     [dim]homunculus train eye --config configs/eye.toml --out runs/eye[/dim]
     [dim]torchrun --nproc-per-node 4 -m homunculus.cli train eye --config configs/eye.toml[/dim]
     """
-    from homunculus.train.recipe import EYE
+    from homunculus.train.config import EYE
 
     if only and only not in EYE:
         raise InputError(f"--only must be encoder or scout, got {only!r}")
@@ -55,7 +55,7 @@ def reader(
     [dim]homunculus train transcripts runs/reader --data data --out runs/transcripts.jsonl.gz[/dim]
     [dim]homunculus train reader --config configs/reader.toml --stage answer --out runs/reader[/dim]
     """
-    from homunculus.train.recipe import STAGES
+    from homunculus.train.config import STAGES
 
     if stage and stage not in STAGES:
         raise InputError(f"--stage must be one of {', '.join(STAGES)}, got {stage!r}")
@@ -76,9 +76,9 @@ def _train(
 
     import torch
 
-    from homunculus.train.loop import Trainer, set_up, take_down
-    from homunculus.train.recipe import read_plan
-    from homunculus.train.tasks import feed_of
+    from homunculus.train.config import read_plan
+    from homunculus.train.tasks.registry import feed_of
+    from homunculus.train.trainer.trainer import Trainer, set_up, take_down
 
     plan = read_plan(config)
     wanted = {name: plan.recipes[name] for name in names if name in plan.recipes}
@@ -96,7 +96,7 @@ def _train(
 @app.command()
 def plot(run: Annotated[Path, typer.Argument(help="Folder of one network's run, such as runs/eye/scout.")]) -> None:
     """Draw the log of a run as log.png beside it."""
-    from homunculus.train.plot import plot as draw
+    from homunculus.train.trainer.plot import plot as draw
 
     if not draw(run / "log.jsonl", run / "log.png"):
         raise InputError("plots need matplotlib: pip install 'homunculus[train]'")
@@ -116,7 +116,7 @@ def ship(
     [dim]homunculus train ship runs/eye src/homunculus/reader/weights[/dim]
     [dim]homunculus train ship runs/reader/real src/homunculus/reader/weights[/dim]
     """
-    from homunculus.train.shipping import shipped
+    from homunculus.train.trainer.export import shipped
 
     for name, size in shipped(run, out, which).items():
         typer.echo(f"{name}: {size / 1e6:.1f} MB")
@@ -135,7 +135,7 @@ def transcripts(
     """
     import torch
 
-    from homunculus.train.ocr.transcripts import transcribe
+    from homunculus.train.scans.transcripts import transcribe
 
     count = transcribe(weights, data, out, device or ("cuda" if torch.cuda.is_available() else "cpu"))
     typer.echo(f"{count} pages, in {out}")
@@ -154,6 +154,6 @@ def calibrate(
 
     [dim]homunculus train calibrate src/homunculus/reader/weights --data data[/dim]
     """
-    from homunculus.train.calibration import calibrate as fit
+    from homunculus.train.trainer.calibration import calibrate as fit
 
     typer.echo(str(fit(weights, data, sets.split(","), limit, device, language or None)))

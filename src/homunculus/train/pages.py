@@ -22,11 +22,11 @@ from homunculus.cells import CellTree
 from homunculus.pyramid import gaussian
 from homunculus.reader.letters import encode
 from homunculus.reader.scout import QUESTION
-from homunculus.train import draw as drawing
-from homunculus.train import wear as worn
 from homunculus.train.asks import Asks, about_layout
-from homunculus.train.draw import Glyphs
-from homunculus.train.layouts import DrawnPage
+from homunculus.train.synth import degrade as worn
+from homunculus.train.synth import rasterize as drawing
+from homunculus.train.synth.layouts import DrawnPage
+from homunculus.train.synth.rasterize import Glyphs
 
 SCENIC = {"sign", "label", "card", "collage"}  # kinds that may stand on a photograph
 T = TypeVar("T")

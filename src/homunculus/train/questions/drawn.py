@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from homunculus.reader.lines import Line
-from homunculus.train.layouts import DrawnPage, DrawnQuestion, Type, lay_out
 from homunculus.train.questions.pages import TextPage, TextQuestion
 from homunculus.train.questions.sample import UNANSWERABLE, WORKED
-from homunculus.train.text import Texts
+from homunculus.train.synth.layouts import DrawnPage, DrawnQuestion, Type, lay_out
+from homunculus.train.synth.text import Texts
 
 SIDES = (512, 1792)  # pixels of a page's height and width
 CHARTS = frozenset({"bars", "line_chart", "pie_chart"})

@@ -15,7 +15,7 @@ from homunculus.errors import InputError
 from homunculus.reader.letters import plain
 from homunculus.reader.lines import Line, group_rows
 from homunculus.train.questions.locate import Box, locate, normalise
-from homunculus.train.scans import held_back
+from homunculus.train.scans.scans import held_back
 
 WORD_GAP = 0.8, 2.2  # word spaces in heights of the higher word: always one, never one
 WIDER = 2.2  # in between, a gap that is so much wider than the page's median parts two lines

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from homunculus.errors import InputError
 from homunculus.reader.prompt import NOT_FOUND
-from homunculus.train.layouts import Type
 from homunculus.train.questions import templates
 from homunculus.train.questions.augment import Shapes, by_shape
 from homunculus.train.questions.auto_questions import auto_questions
@@ -20,7 +19,8 @@ from homunculus.train.questions.pages import YES_NO, TextPage, TextQuestion, loa
 from homunculus.train.questions.reading_tasks import reading_task
 from homunculus.train.questions.sample import CHART, UNANSWERABLE, Sample, compares
 from homunculus.train.questions.visibility import words_of
-from homunculus.train.text import Texts
+from homunculus.train.synth.layouts import Type
+from homunculus.train.synth.text import Texts
 
 AUTO, DRAWN = "auto", "drawn"
 CHARTS = ("chartqa",)
