@@ -12,7 +12,7 @@ from homunculus.errors import InputError
 app = typer.Typer(help="Train the networks: eye (encoder and scout), reader; plot a run.", no_args_is_help=True)
 
 
-Out = Annotated[Path, typer.Option(help="Folder of the run; an unfinished run in it is taken up again.")]
+Out = Annotated[Path, typer.Option(help="Folder of the run; an unfinished run in it is resumed.")]
 Device = Annotated[str, typer.Option(help="cuda, cpu; cuda where there is one.")]
 Minutes = Annotated[float, typer.Option(min=0, help="Stop after so long, saved; 0 for no limit.")]
 
@@ -77,8 +77,9 @@ def _train(
     import torch
 
     from homunculus.train.config import read_plan
-    from homunculus.train.tasks.registry import feed_of
-    from homunculus.train.trainer.trainer import Trainer, set_up, take_down
+    from homunculus.train.tasks.registry import TASKS
+    from homunculus.train.trainer.distributed import set_up, take_down
+    from homunculus.train.trainer.trainer import Trainer
 
     plan = read_plan(config)
     wanted = {name: plan.recipes[name] for name in names if name in plan.recipes}
@@ -87,8 +88,8 @@ def _train(
     begun = time.monotonic()
     place = set_up(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     for name, recipe in wanted.items():
-        feed = feed_of(name, plan.sources, recipe, place)
-        trainer = Trainer(name, recipe, feed, out / name, plan.sources.workers, start)
+        source = TASKS[name].source(plan.sources, place)
+        trainer = Trainer(name, recipe, source, out / name, plan.sources.workers, start)
         trainer.run(60 * minutes - (time.monotonic() - begun) if minutes else math.inf)
     take_down()
 
@@ -109,16 +110,16 @@ def ship(
         Path, typer.Argument(help="Folder of a run: runs/eye (its encoder and scout), or a stage of the reader.")
     ],
     out: Annotated[Path, typer.Argument(help="Folder to write int8 weights and their hashes to.")],
-    which: Annotated[str, typer.Option(help="last or best on held-back pages.")] = "last",
+    which: Annotated[str, typer.Option(help="last or best on validation pages.")] = "last",
 ) -> None:
     """Store a run's weights in int8, with hashes, as the package carries them.
 
     [dim]homunculus train ship runs/eye src/homunculus/reader/weights[/dim]
     [dim]homunculus train ship runs/reader/real src/homunculus/reader/weights[/dim]
     """
-    from homunculus.train.trainer.export import shipped
+    from homunculus.train.trainer.export import export_weights
 
-    for name, size in shipped(run, out, which).items():
+    for name, size in export_weights(run, out, which).items():
         typer.echo(f"{name}: {size / 1e6:.1f} MB")
 
 
@@ -150,7 +151,7 @@ def calibrate(
     language: Annotated[str, typer.Option(help="Folder or hub id of the language model.")] = "",
     device: Device = "cpu",
 ) -> None:
-    """Learn from held-back pages how often the reader's answers are right; stored with the weights of its LoRA.
+    """Learn from validation pages how often the reader's answers are right; stored with the weights of its LoRA.
 
     [dim]homunculus train calibrate src/homunculus/reader/weights --data data[/dim]
     """

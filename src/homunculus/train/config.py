@@ -1,4 +1,4 @@
-"""Recipes: what a training run does, read from a TOML file and checked before anything starts."""
+"""Training plans: TOML files of data sources and recipes, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DataSources:
     scans: list[str] = field(default_factory=list)  # folders with questions.jsonl, words.jsonl, images/
     photos: str = ""  # a folder of photographs for backgrounds
     transcripts: str = ""  # what the recogniser reads on the scans, see `homunculus train transcripts`
-    language: str = ""  # folder or hub id of the language model; the one of the package unless told
+    language: str = ""  # folder or hub id of the language model; empty for the one of the package
     workers: int = 0  # processes that lay out pages
 
 
@@ -44,28 +44,28 @@ class Recipe:
     steps: int
     canvases: list[Canvas] = field(default_factory=list)
     batch: int = 16  # crops, strips of 512 pixels, or 1,024 tokens of text (finder, recognizer, answer)
-    seconds: float = 0.0  # where above 0, the clock ends the run and sets its pace; steps are then an estimate
+    seconds: float = 0.0  # where above 0, the clock ends the run and its schedule; steps are then an estimate
     crops: bool = False  # whether scans larger than a canvas may be cut
     lr: float = 1e-3  # of AdamW; Muon's is half as much again
     warmup: int = 200
     weight_decay: float = 0.02
     optimizer: str = "muon"  # or "adamw"
     real: float = 0.0  # share of batches that are real scans
-    real_late: float = 0.0  # the same in the last part of the run
-    late: float = 0.3  # how long that part is
+    real_final: float = 0.0  # the same in the final part of the run
+    final_fraction: float = 0.3  # how long that part is
     compile: bool = True  # layers by torch.compile, on a GPU
     kinds: dict[str, float] = field(default_factory=dict)  # how often each kind of document is drawn
-    hard: float = 1.0  # how worn drawn pages are
-    looks: int = 1  # steps taken on each batch of pages
-    asks: int = 8  # questions about each page
-    mix: dict[str, float] = field(default_factory=dict)  # how often lessons of each set are drawn
+    degrade: float = 1.0  # how often pages are degraded: blur, noise, JPEG ...
+    steps_per_batch: int = 1  # steps taken on each batch of pages (encoder, scout)
+    questions: int = 8  # about each page (scout)
+    mix: dict[str, float] = field(default_factory=dict)  # how often each set is drawn (finder, recognizer, answer)
     order: str = "question-first"  # of the prompt, or "page-first" (answer)
-    max_text_tokens: list[int] = field(default_factory=list)  # of a page's text, drawn by lot (answer)
+    max_text_tokens: list[int] = field(default_factory=list)  # of a page's text, drawn at random (answer)
     ema: float = 0.999
-    weights: dict[str, float] = field(default_factory=dict)  # of the losses; 1 unless named
-    sizes: dict[str, Any] = field(default_factory=dict)  # of the network, for small trials
+    loss_weights: dict[str, float] = field(default_factory=dict)  # 1 unless named
+    sizes: dict[str, Any] = field(default_factory=dict)  # of the network, where not the default ones
     log_every: int = 50
-    held_every: int = 1000
+    val_every: int = 1000
     save_seconds: float = 120.0
     seed: int = 0
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from homunculus.reader.lines import Line
 from homunculus.train.questions.pages import TextPage, TextQuestion
 from homunculus.train.questions.sample import UNANSWERABLE, WORKED
-from homunculus.train.synth.layouts import DrawnPage, DrawnQuestion, Type, lay_out
+from homunculus.train.synth.layouts import DrawnPage, DrawnQuestion, Typefaces, lay_out
 from homunculus.train.synth.text import Texts
 
 SIDES = (512, 1792)  # pixels of a page's height and width
@@ -17,7 +17,7 @@ CHARTS = frozenset({"bars", "line_chart", "pie_chart"})
 _VISUAL = re.compile(r"\b(?:largest|biggest|greatest)\b.*\b(?:letters|font|type|text|print)\b|\bstamp|\bframe\b", re.I)
 
 
-def draw_page(texts: Texts, fonts: Type, rng: random.Random) -> TextPage:
+def draw_page(texts: Texts, fonts: Typefaces, rng: random.Random) -> TextPage:
     """A document of a random kind and size with those of its questions that its text answers."""
     texts.reseed(rng.getrandbits(48))
     layout = lay_out(None, rng.randint(*SIDES), rng.randint(*SIDES), texts, fonts, rng)

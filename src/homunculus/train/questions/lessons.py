@@ -6,7 +6,6 @@ import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,7 +16,7 @@ from homunculus.reader.prompt import MAX_ANSWER, Order
 from homunculus.train.questions.compose import MAX_TOKENS, MIX, Composer, Lesson
 from homunculus.train.questions.sources import Drawings, LessonSources
 from homunculus.train.synth.atlas import Atlas
-from homunculus.train.synth.layouts import Type
+from homunculus.train.synth.layouts import Typefaces
 from homunculus.train.synth.text import Texts
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class LessonSettings:
         mix: share of each source. "x_more" belongs to "x"; shares of sources without pages are left out.
         unanswerable: share of lessons whose question the page does not answer.
         tokens_per_batch: rows x length of a batch, about.
-        max_tokens: tokens of a page's text, drawn by lot.
+        max_tokens: tokens of a page's text, drawn at random.
         order: "question-first" or "page-first", see `build_prompt`.
     """
 
@@ -76,7 +75,7 @@ class Lessons(IterableDataset[Batch]):
 
     def __init__(self, settings: LessonSettings, tokenizer: Tokenizer, start: int = 0, rank: int = 0) -> None:
         self.settings, self.start, self.rank = settings, start, rank
-        self.composer = compose(settings, tokenizer)
+        self.composer = composer_of(settings, tokenizer)
 
     def __iter__(self) -> Iterator[Batch]:
         info = get_worker_info()
@@ -101,12 +100,12 @@ class Lessons(IterableDataset[Batch]):
             yield composer.draw(rng)
 
 
-def held(settings: LessonSettings, tokenizer: Tokenizer, batches: int) -> list[Batch]:
-    """At most so many batches for validation: people's questions about held-back pages, whole pages, true lines.
+def val_batches(settings: LessonSettings, tokenizer: Tokenizer, batches: int) -> list[Batch]:
+    """At most so many batches for validation: people's questions about validation pages, whole pages, true lines.
 
     Batches that are not full are filled with rows without an answer, so their shapes are those of training.
     """
-    lessons = compose(settings, tokenizer, held=True).validation(random.Random(settings.seed))
+    lessons = composer_of(settings, tokenizer, val=True).validation(random.Random(settings.seed))
     groups: dict[Shape, list[Lesson]] = {}
     for lesson in lessons:
         shape = shape_of(lesson)
@@ -120,13 +119,10 @@ def held(settings: LessonSettings, tokenizer: Tokenizer, batches: int) -> list[B
     return found[:batches]
 
 
-def compose(settings: LessonSettings, tokenizer: Tokenizer, held: bool = False) -> Composer:
-    """The maker of lessons for some settings, from the pages to train on or from those held back."""
-    sources = LessonSources(settings.data, settings.sets, settings.transcripts, settings.transcribed, held)
-    atlas = Atlas.load(Path(settings.atlas)) if settings.atlas else Atlas.builtin()
-    texts = Texts.load(Path(settings.texts)) if settings.texts else Texts.builtin()
-    fonts = Type(atlas.advance.numpy(), list(atlas.traits), list(atlas.names))
-    drawings = Drawings(texts, fonts)
+def composer_of(settings: LessonSettings, tokenizer: Tokenizer, val: bool = False) -> Composer:
+    """The maker of lessons for some settings, from the pages to train on or from those kept for validation."""
+    sources = LessonSources(settings.data, settings.sets, settings.transcripts, settings.transcribed, val)
+    drawings = Drawings(Texts.open(settings.texts), Typefaces.of(Atlas.open(settings.atlas)))
     return Composer(
         sources, drawings, tokenizer, settings.mix, settings.unanswerable, settings.order, settings.max_tokens
     )

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from homunculus.errors import InputError
 from homunculus.reader.letters import plain
-from homunculus.train.scans.scans import held_back
+from homunculus.train.pages import Array
+from homunculus.train.scans.folders import Row, in_parallel, is_val, read_rows, runs_across
 
 MAX_CHARS = 96  # of a line that the recogniser learns from
-SURE = 0.8  # score of a machine-read line from which its text is believed
+SURE = 0.8  # score of a machine-read line from which its text is trusted
 GAP = 1.0  # print heights between words of one segment, at most
 SINGLE = re.compile(r"[\d.,:/$%()-]+|\S{1,6}")  # texts that need no spaces
-Array = np.ndarray[Any, Any]
 Item = tuple[str, Array]  # text and box
 
 
@@ -38,47 +34,36 @@ class OcrPage:
     sheet: bool = False  # words pasted side by side: nothing to find there
 
 
-def read_pages(folders: Sequence[Path], held: bool = False) -> list[OcrPage]:
-    """All pages of data folders that are trained on, or those held back; decoding takes a core each."""
-    jobs = [job for folder in folders for job in _jobs(Path(folder), held)]
+def read_pages(folders: Sequence[Path], val: bool = False) -> list[OcrPage]:
+    """All pages of data folders to train on, or those kept for validation."""
+    jobs = [
+        (folder, row)
+        for folder in map(Path, folders)
+        for row in read_rows(folder, "words.jsonl")
+        if is_val(row["image"]) == val
+    ]
     if not jobs:
         raise InputError(f"there are no pages with words.jsonl in {', '.join(map(str, folders))}")
-    if len(jobs) < 64:
-        return [_page(job) for job in jobs]
-    with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
-        return list(pool.map(_page, jobs, chunksize=8))
+    return in_parallel(_page, jobs)
 
 
-def _jobs(folder: Path, held: bool) -> Iterable[tuple[Path, dict[str, Any]]]:
-    try:
-        with (folder / "words.jsonl").open(encoding="utf-8") as rows:
-            known = [json.loads(row) for row in rows if row.strip()]
-    except OSError as error:
-        raise InputError(f"{folder} is no data folder: {error.strerror} for {error.filename}") from error
-    return [(folder, row) for row in known if held_back(row["image"]) == held]
-
-
-def _page(job: tuple[Path, dict[str, Any]]) -> OcrPage:
-    folder, row = job
+def _page(folder: Path, row: Row) -> OcrPage:
     pixels = np.array(Image.open(folder / row["image"]).convert("L"))
-    words = [w for w in row["words"] if _usable(w["box"])]
-    items = [(plain(w["text"]), np.asarray(w["box"], np.float32)) for w in words]
-    single = not any(" " in text for text, _ in items) and row.get("spaces", True) and not row.get("sheet")
+    words = [word for word in row["words"] if _usable(word["box"])]
+    items = [(plain(word["text"]), np.asarray(word["box"], np.float32)) for word in words]
+    spaced, sheet = row.get("spaces", True), bool(row.get("sheet"))
+    single = not any(" " in text for text, _ in items) and spaced and not sheet
     segments = segments_of(items) if single else items
-    spaced = row.get("spaces", True)
-    believed = [
+    reads = [
         item
         for item, word in zip(items, words, strict=True)
         if word.get("score", 1.0) >= SURE and (spaced or SINGLE.fullmatch(item[0]))
     ]
-    reads = believed + (segments if single else [])
-    reads = [(text, box) for text, box in reads if 0 < len(text) <= MAX_CHARS and _level(text, box)]
-    sheet = bool(row.get("sheet"))
-    found = [box for text, box in segments if _level(text, box)]
-    return OcrPage(
-        folder.parent.name, pixels, _stacked([] if sheet else found), [t for t, _ in reads],
-        _stacked([b for _, b in reads]), sheet,
-    )  # fmt: skip
+    reads += segments if single else []
+    reads = [(text, box) for text, box in reads if 0 < len(text) <= MAX_CHARS and runs_across(text, box)]
+    found = [] if sheet else [box for text, box in segments if runs_across(text, box)]
+    texts, boxes = [text for text, _ in reads], _stacked([box for _, box in reads])
+    return OcrPage(folder.parent.name, pixels, _stacked(found), texts, boxes, sheet)
 
 
 def segments_of(items: Sequence[Item]) -> list[Item]:
@@ -111,8 +96,3 @@ def _stacked(boxes: Sequence[Array]) -> Array:
 
 def _usable(box: Sequence[float]) -> bool:
     return box[2] - box[0] >= 3 and box[3] - box[1] >= 5
-
-
-def _level(text: str, box: Array) -> bool:
-    """Whether a text runs from left to right, as far as its box tells."""
-    return len(text) < 3 or bool((box[2] - box[0]) * 1.5 > box[3] - box[1])

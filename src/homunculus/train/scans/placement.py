@@ -1,7 +1,7 @@
-"""How a real page lies on a canvas: some are cut into bands that change places, all are scaled and turned a little.
+"""How a scanned page lies on a canvas: some are cut into bands that change places, all are scaled and turned a little.
 
-Who knows a page by heart knows where an answer stands, and no longer has to read; in a page whose bands have changed
-places that is no help. Cuts go through gaps between lines, wide ones rather, so what belongs together mostly stays so.
+A network that has memorised a page knows where an answer stands without reading; shuffled bands take that away. Cuts go
+through gaps between lines, mostly wide ones, so what belongs together mostly stays together.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+import torch
 
-from homunculus.train.page_lines import Array
+from homunculus.train.pages import Array
 
 CUTS = 6  # at most
 LINES = 6  # that a page has at least to be cut
@@ -41,14 +42,13 @@ class PagePlacement:
         self.shifts = np.array([moved[int(start)] for start in self.starts], np.float32)
 
     @property
-    def cut(self) -> bool:
+    def shuffled(self) -> bool:
         """Whether bands have changed places."""
         return bool(self.shifts.any())
 
-    def points(self, points: Array, rows: Array | None = None) -> Array:
-        """Points [..., 2] on the canvas; rows [...] tell which band each belongs to, its own row unless told."""
-        rows = points[..., 1] if rows is None else rows
-        shift = self.shifts[(np.searchsorted(self.starts, rows, "right") - 1).clip(0)]
+    def points(self, points: Array) -> Array:
+        """Points [..., 2] on the canvas; each moves with the band that it stands in."""
+        shift = self.shifts[(np.searchsorted(self.starts, points[..., 1], "right") - 1).clip(0)]
         moved = points + np.stack((np.zeros_like(shift), shift), -1)
         return np.asarray(moved @ self.matrix[:, :2].T + self.matrix[:, 2], np.float32)
 
@@ -57,6 +57,31 @@ class PagePlacement:
         middle, half = (boxes[:, :2] + boxes[:, 2:]) / 2, (boxes[:, 2:] - boxes[:, :2]) / 2
         middle, half = self.points(middle), half * np.array([self.matrix[0, 0], self.matrix[1, 1]])
         return np.concatenate((middle - half, middle + half), 1).astype(np.float32)
+
+
+def place_page(
+    page: Sequence[int],
+    found: Sequence[Gap],
+    canvas: tuple[int, int],
+    crops: bool,
+    shuffled: float,
+    rng: random.Random,
+) -> PagePlacement:
+    """A page of height and width on a canvas: scaled, turned and moved a little; in a share of pages bands shuffled."""
+    (H, W), (h, w) = canvas, page
+    zoom = rng.uniform(0.88, 1.08) * (1 if crops else min(1, H / h, W / w))
+    wide = zoom * rng.uniform(0.95, 1.05)
+    turn = rng.gauss(0, 0.008)
+    linear = torch.tensor([[wide, -turn * zoom], [turn * zoom, zoom]])
+    shift = []
+    for room, side in ((W - w * wide, w), (H - h * zoom, h)):
+        low, high = sorted((0.0, room))
+        slack = 0.03 * side if room > 0 else 0
+        shift.append(rng.uniform(low - slack, high + slack))
+    middle = torch.tensor([w / 2, h / 2])
+    offset = torch.tensor(shift) + torch.tensor([w * wide / 2, h * zoom / 2]) - linear @ middle
+    order = bands(found if rng.random() < shuffled else [], h, rng)
+    return PagePlacement(torch.cat((linear, offset[:, None]), 1).numpy(), order)
 
 
 def gaps(boxes: Array, height: int) -> list[Gap]:
@@ -73,7 +98,7 @@ def gaps(boxes: Array, height: int) -> list[Gap]:
 
 
 def bands(found: Sequence[Gap], height: int, rng: random.Random) -> list[Band]:
-    """A page cut at some of its gaps, the wide ones rather, the pieces in another order."""
+    """A page cut at some of its gaps, mostly wide ones, the pieces in another order."""
     cuts: set[int] = set()
     if found:
         cuts = set(rng.choices([y for y, _ in found], [size for _, size in found], k=rng.randint(1, CUTS)))

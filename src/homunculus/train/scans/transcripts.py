@@ -1,4 +1,4 @@
-"""What line finder and recogniser really read on pages: the text that the language model will have to work with."""
+"""Transcripts: what line finder and recogniser read on training pages, as the language model will get it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from PIL import Image
 from rich.progress import track
 from torch import Tensor
 
-from homunculus.errors import InputError
 from homunculus.reader import LineFinder, Recognizer, load_finder, load_recognizer
 from homunculus.reader.session import READ_PRINT
 from homunculus.reader.strips import boxes_of, grey_pyramid, sample_strips
 from homunculus.runtime.files import replacing
-
-LEVELS = 4
+from homunculus.train.scans.folders import read_rows
+from homunculus.train.scans.page_store import LEVELS
 
 
 def transcribe(weights: Path, folders: Sequence[Path], out: Path, device: str) -> int:
@@ -29,7 +28,9 @@ def transcribe(weights: Path, folders: Sequence[Path], out: Path, device: str) -
     Writes one JSON line for each of both. Returns how many pages there were.
     """
     finder, recognizer = load_finder(weights, device), load_recognizer(weights, device)
-    names = [(folder, name) for folder in folders for name in _images(folder)]
+    names = [
+        (folder, row["image"]) for folder in folders for row in read_rows(folder, "words.jsonl") if not row.get("sheet")
+    ]
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as unfinished, gzip.open(unfinished, "wt", encoding="utf-8") as file:
         for folder, name in track(names, "reading pages"):
@@ -38,15 +39,6 @@ def transcribe(weights: Path, folders: Sequence[Path], out: Path, device: str) -
                 image = f"{folder.parent.name}/{folder.name}/{name}"
                 file.write(json.dumps({"image": image} | row) + "\n")
     return len(names)
-
-
-def _images(folder: Path) -> list[str]:
-    try:
-        with (folder / "words.jsonl").open(encoding="utf-8") as rows:
-            known = [json.loads(row) for row in rows if row.strip()]
-    except OSError as error:
-        raise InputError(f"{folder} is no data folder: {error.strerror} for {error.filename}") from error
-    return [row["image"] for row in known if not row.get("sheet")]
 
 
 def _rows(pixels: Tensor, finder: LineFinder, recognizer: Recognizer) -> list[dict[str, Any]]:

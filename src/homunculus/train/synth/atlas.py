@@ -81,22 +81,22 @@ class Atlas:
         )
 
     @classmethod
-    def pack(cls, paths: Iterable[str | os.PathLike[str]], limit: int | None = None) -> Atlas:
-        """The atlas of these font files; unusable ones are left out, and those after the first `limit` usable."""
-        return cls.of(read_faces(paths, limit)[0])
-
-    @classmethod
     def builtin(cls) -> Atlas:
         """The one font that comes with Pillow, for machines where no other is."""
         return cls.of([_builtin_face()])
 
     @classmethod
+    def open(cls, path: str) -> Atlas:
+        """The atlas of a file, or the built-in one where the path is empty."""
+        return cls.load(path) if path else cls.builtin()
+
+    @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Atlas:
         """The atlas that `save` wrote."""
         try:
-            with np.load(path, allow_pickle=False) as held:
-                glyphs, advance, xheight = (torch.from_numpy(held[name]) for name in ("glyphs", "advance", "xheight"))
-                return cls(glyphs, advance, xheight, held["names"].tolist(), held["traits"].tolist())
+            with np.load(path, allow_pickle=False) as file:
+                glyphs, advance, xheight = (torch.from_numpy(file[name]) for name in ("glyphs", "advance", "xheight"))
+                return cls(glyphs, advance, xheight, file["names"].tolist(), file["traits"].tolist())
         except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise InputError(f"cannot read {path} as a glyph atlas: {error}") from error
 

@@ -30,9 +30,9 @@ from homunculus.train.synth.documents import (
     table,
 )
 from homunculus.train.synth.documents.asking import complete
-from homunculus.train.synth.documents.page import DrawnPage, DrawnQuestion, Pen, Type
+from homunculus.train.synth.documents.page import DrawnPage, DrawnQuestion, Pen, Typefaces
 
-__all__ = ["KINDS", "WEIGHTS", "DrawnPage", "DrawnQuestion", "Pen", "Type", "lay_out", "preview"]
+__all__ = ["KINDS", "WEIGHTS", "DrawnPage", "DrawnQuestion", "Pen", "Typefaces", "lay_out", "preview"]
 
 KINDS: dict[str, Callable[[Pen], None]] = {
     "letter": letter.letter,
@@ -66,13 +66,15 @@ WEIGHTS = {
 COLOURS = ((220, 30, 30), (20, 120, 220), (20, 150, 60))
 
 
-def lay_out(kind: str | None, height: int, width: int, texts: Any, type_: Type, rng: random.Random) -> DrawnPage:
+def lay_out(
+    kind: str | None, height: int, width: int, texts: Any, typefaces: Typefaces, rng: random.Random
+) -> DrawnPage:
     """One page of a kind (None: drawn by weights) with its questions; the same random state gives the same page."""
     if kind is None:
         kind = rng.choices(tuple(KINDS), [WEIGHTS.get(name, 1) for name in KINDS])[0]
     if kind not in KINDS:
         raise InputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-    pen = Pen(height, width, texts, type_, rng)
+    pen = Pen(height, width, texts, typefaces, rng)
     KINDS[kind](pen)
     layout = pen.finish(kind)
     complete(layout, pen)
@@ -104,7 +106,7 @@ def preview(layout: DrawnPage, answers: Sequence[Sequence[int]] = ()) -> Image.I
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw one page to a file, and tell three of its questions."""
+    """Draw one page to a file, and print three of its questions."""
     from homunculus.train.synth.atlas import Atlas
     from homunculus.train.synth.text import Texts
 
@@ -115,10 +117,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", default="page.png")
     options = parser.parse_args(arguments)
-    atlas = Atlas.builtin()
-    type_ = Type(atlas.advance.numpy(), list(atlas.traits), list(atlas.names))
+    typefaces = Typefaces.of(Atlas.builtin())
     rng = random.Random(options.seed)
-    layout = lay_out(options.kind, options.height, options.width, Texts.builtin(options.seed), type_, rng)
+    layout = lay_out(options.kind, options.height, options.width, Texts.builtin(options.seed), typefaces, rng)
     chosen = rng.sample(layout.questions, min(len(COLOURS), len(layout.questions)))
     for asked in chosen:
         print(f"{asked.sort}: {asked.text} -> {asked.answer}")

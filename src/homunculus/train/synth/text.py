@@ -101,6 +101,11 @@ class Texts:
         return cls(own_pools(Random(0)), seed)
 
     @classmethod
+    def open(cls, path: str) -> Texts:
+        """Texts from a file, or from the built-in vocabulary where the path is empty."""
+        return cls.load(path) if path else cls.builtin()
+
+    @classmethod
     def load(cls, path: str | os.PathLike[str], seed: int = 0) -> Texts:
         """Texts from a file that the build command wrote."""
         try:

@@ -1,8 +1,7 @@
-"""Training the language model's LoRA: answers to questions from the text lines of a page."""
+"""What the language model's LoRA learns: answers to questions from the text lines of a page."""
 
 from __future__ import annotations
 
-import random
 from typing import Any, cast
 
 import torch
@@ -11,13 +10,13 @@ from torch import Tensor, nn
 
 from homunculus.reader.language import Language, fingerprint
 from homunculus.reader.lora import Lora
-from homunculus.train.trainer.step import Losses, Task
+from homunculus.train.tasks.base import Losses, Task
 
 IGNORED = -1
 
 
 class AnswerTask(Task):
-    """Losses of the answers to batches of `lessons.Lessons`.
+    """Losses of the answers to batches of `questions.lessons.Lessons`.
 
     Args:
         lora: attached to the language model; only its matrices are trained and saved.
@@ -28,15 +27,14 @@ class AnswerTask(Task):
     bf16_on_cpu = True
 
     def __init__(self, lora: Lora, language: Language, seed: int = 0) -> None:
-        super().__init__()
-        self.model, self.rng = lora, random.Random(seed)
-        self.about = {"fits": fingerprint(language.model), "sizes": lora.sizes}
+        super().__init__(lora, seed)
+        self.header = {"fits": fingerprint(language.model), "sizes": lora.sizes}
         lora.attach(language.model)
-        self.fixed: tuple[Any] = (language.model,)  # in a tuple: neither trained nor saved
+        self.frozen: tuple[Any] = (language.model,)  # in a tuple: neither trained nor saved
 
-    def heavy(self) -> list[nn.Module]:
-        """Layers worth compiling."""
-        return list(self.fixed[0].model.layers)
+    def layers_to_compile(self) -> list[nn.Module]:
+        """The language model's layers."""
+        return list(self.frozen[0].model.layers)
 
     def forward(self, ids: Tensor, at: Tensor, answer: Tensor) -> Losses:
         """Cross-entropy of the answer tokens, and the share of rows whose tokens are all predicted.
@@ -44,11 +42,11 @@ class AnswerTask(Task):
         Shapes: ids [B, T]; at [B, A], positions whose next token is predicted; answer [B, A], -1 is ignored.
         """
         logits = self.logits(ids, at)  # [B, A, vocabulary]
-        each = F.cross_entropy(logits.flatten(0, 1).float(), answer.flatten(), ignore_index=IGNORED, reduction="sum")
+        total = F.cross_entropy(logits.flatten(0, 1).float(), answer.flatten(), ignore_index=IGNORED, reduction="sum")
         known = answer != IGNORED
         right, used = ((logits.argmax(-1) == answer) | ~known).all(1), known.any(1)
         return {
-            "answer": each / known.sum().clamp(min=1),
+            "answer": total / known.sum().clamp(min=1),
             "exact": (right & used).sum() / used.sum().clamp(min=1),
         }
 
@@ -58,7 +56,7 @@ class AnswerTask(Task):
         Padding stands behind the text, so causal attention needs no mask. Layers are called one by one, because the
         model's own loop builds a mask, which cannot be captured in a CUDA graph.
         """
-        language = self.fixed[0]
+        language = self.frozen[0]
         body = language.model
         x = body.embed_tokens(ids)  # [B, T, D]
         positions = torch.arange(ids.shape[1], device=ids.device)[None]

@@ -1,4 +1,4 @@
-"""What the line finder is taught: cores, heights and centre lines of text lines, and which way up a page is."""
+"""What the line finder learns: cores, heights and centre lines of text lines, and which way up a page is."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from homunculus.reader.finder import CORE, MAX_ZOOM, PIXELS, SHRINK, STRIDE, LineFinder
 from homunculus.reader.strips import axes_of
 from homunculus.train.scans.page_store import PageStore
-from homunculus.train.synth import degrade as worn
-from homunculus.train.trainer.step import Losses, Task
+from homunculus.train.synth.degradations import degrade, random_apply
+from homunculus.train.tasks.base import Losses, Task
 
 SIDE = 960  # pixels of a training crop
 TURNED = 0.25  # share of crops that lie on a side or upside down
 TILTED = 0.5  # share of the others that are tilted
 TILT = math.radians(2.0)  # deviation of the tilt; three of it at most
-WIDER = 0.35  # of the print height: how far around a core nothing is asked
+WIDER = 0.35  # of the print height: how far around a core the loss ignores
 
 
 class PageLines:
@@ -31,16 +31,16 @@ class PageLines:
 
 
 @torch.no_grad()
-def crops_of(store: PageLines, count: int, rng: random.Random, plain: bool = False) -> tuple[Tensor, list[Tensor]]:
-    """Crops of pages at about the scale they are searched at: [n, 1, SIDE, SIDE] from 0 to 1, and lines in them."""
+def crops_of(store: PageLines, count: int, rng: random.Random, jitter: bool = True) -> tuple[Tensor, list[Tensor]]:
+    """Random crops of pages at about the scale of reading: [n, 1, SIDE, SIDE] from 0 to 1, and the lines in them."""
     device = store.pages.flat.device
     picked = rng.choices(range(len(store.lines)), store.weight, k=count)
     maps, levels, lines = [], [], []
     for page in picked:
         height, width = store.pages.shapes[page]
         scale = min(MAX_ZOOM, math.sqrt(PIXELS / (height * width)))
-        scale *= 1.0 if plain else rng.uniform(0.8, 1.25)
-        tilt = 0.0 if plain or rng.random() > TILTED else max(-3.0, min(3.0, rng.gauss(0, 1))) * TILT
+        scale *= rng.uniform(0.8, 1.25) if jitter else 1.0
+        tilt = max(-3.0, min(3.0, rng.gauss(0, 1))) * TILT if jitter and rng.random() <= TILTED else 0.0
         room = [max(0.0, side * scale - SIDE) for side in (width, height)]
         middle = [
             side / 2 + (rng.random() - 0.5) * free / scale for side, free in zip((width, height), room, strict=True)
@@ -95,24 +95,22 @@ class FinderTask(Task):
 
     model: LineFinder
     bf16_on_cpu = True
-    captured = False
+    capturable = False
 
     def __init__(self, model: LineFinder, seed: int = 0) -> None:
-        super().__init__()
-        self.model, self.rng = model, random.Random(seed)
-        self.about = {"sizes": model.sizes}
-
-    def heavy(self) -> list[nn.Module]:
-        """Layers worth compiling: none."""
-        return []
+        super().__init__(model, seed)
+        self.header = {"sizes": model.sizes}
 
     @torch.no_grad()
-    def lesson(self, store: PageLines, count: int, hard: float) -> list[Tensor]:
-        """Crops [n, 1, SIDE, SIDE], targets [n, 4, h, w], quarter turns [n] to bring each upright."""
-        pages, lines = crops_of(store, count, self.rng, plain=hard == 0)
+    def make_batch(self, store: PageLines, count: int, strength: float) -> list[Tensor]:
+        """Crops [n, 1, SIDE, SIDE], targets [n, 4, h, w], quarter turns [n] to bring each upright.
+
+        `strength` is that of degradations; without any, crops are not jittered either.
+        """
+        pages, lines = crops_of(store, count, self.rng, jitter=strength > 0)
         targets = torch.stack([targets_of(known, pages.shape[2]) for known in lines])
-        if hard:
-            pages = worn.some(worn.wear(pages, 0.5 * hard), 0.06 * hard, lambda x: 1 - x)
+        if strength:
+            pages = random_apply(degrade(pages, 0.5 * strength), 0.06 * strength, lambda x: 1 - x)
         turns = []
         for n in range(count):
             turn = self.rng.randint(1, 3) if self.rng.random() < TURNED else 0

@@ -1,21 +1,20 @@
-"""What the recogniser is taught: strips of real and drawn lines, worn in every way, by CTC."""
+"""What the recogniser learns: strips of scanned and drawn lines, degraded in every way, by CTC."""
 
 from __future__ import annotations
 
-import math
 import random
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from homunculus.reader.letters import encode, plain
 from homunculus.reader.recognizer import STRIDE, Recognizer
 from homunculus.reader.strips import STRIP_HEIGHT, columns_of, strip_grid, strip_level, widths_of
 from homunculus.train.scans.line_pages import MAX_CHARS
 from homunculus.train.scans.page_store import PageStore
-from homunculus.train.synth import degrade as worn
-from homunculus.train.trainer.step import Losses, Task
+from homunculus.train.synth.degradations import affine, degrade, random_apply, uniform
+from homunculus.train.tasks.base import Losses, Task
 
 BUCKETS = (128, 256, 384, 512, 768, 1024, 1536)  # widths of strips in a batch
 MIN_PRINT = 5.0  # pixels: print is not shown smaller
@@ -55,25 +54,23 @@ class LineStore:
 
 
 @torch.no_grad()
-def strips_of(store: LineStore, rows: Tensor, columns: int, hard: float) -> tuple[Tensor, Tensor]:
-    """Strips of lines as a look might show them: [n, 1, 32, W] from 0 to 1 and widths [n], at most `columns`.
+def strips_of(store: LineStore, rows: Tensor, columns: int, strength: float) -> tuple[Tensor, Tensor]:
+    """Strips of lines: [n, 1, 32, W] from 0 to 1 and widths [n], at most `columns`.
 
-    Ends and heights are off as a line finder's are; print is shown at any level where it is still legible.
+    With degradations ends and heights are off as a line finder's are, and the level is any at which print is legible.
     """
     device = store.lines.device
-    lines = jittered(store.lines[rows.to(device)], 0.0 if hard == 0 else 1.0)
+    lines = jittered(store.lines[rows.to(device)], 1.0 if strength else 0.0)
     widths = widths_of(lines).clamp(max=columns)
     level = strip_level(lines)
-    if hard:
+    if strength:
         deepest = (lines[:, 4] / MIN_PRINT).log2().clamp(min=0)
-        shown = (torch.rand_like(deepest) * (deepest + 1)).floor().long()
-        level = torch.maximum(level, torch.minimum(shown, deepest.long()))
+        drawn = (torch.rand_like(deepest) * (deepest + 1)).floor().long()
+        level = torch.maximum(level, torch.minimum(drawn, deepest.long()))
     level = level.clamp(max=store.pages.base.shape[1] - 1)
     spots = strip_grid(lines, widths, columns_of(columns))
     strips = store.pages.sample(store.page[rows.to(device)], level, spots)[:, None] / 255
-    if hard:
-        strips = _worn(strips, hard)
-    return strips, widths
+    return _degraded(strips, strength) if strength else strips, widths
 
 
 def jittered(lines: Tensor, amount: float) -> Tensor:
@@ -90,56 +87,50 @@ def jittered(lines: Tensor, amount: float) -> Tensor:
     return torch.stack((left, lines[:, 1] + shift - slant, right, lines[:, 3] + shift + slant, tall), 1)
 
 
-def _worn(strips: Tensor, hard: float) -> Tensor:
-    """Wear of paper and scanner, other inks, fat and thin print, half of the strips left as they are."""
+def _degraded(strips: Tensor, strength: float) -> Tensor:
+    """Degradations of paper and scanner on half of the strips; other inks, fat, thin and slanted print."""
     strips = strips.contiguous()
-    worn.some(strips, 0.08 * hard, lambda x: -F.max_pool2d(-x, 3, 1, 1))
-    worn.some(strips, 0.06 * hard, lambda x: F.max_pool2d(x, (1, 2), 1, (0, 1))[..., : x.shape[3]])
-    worn.some(strips, 0.25 * hard, _slanted)
-    part = int(len(strips) * 0.5)
-    pick = torch.randperm(len(strips), device=strips.device)[:part]
-    strips[pick] = worn.wear(strips[pick], 0.7 * hard)
-    worn.some(strips, 0.35 * hard, lambda x: (x - 0.5) * worn.between(x, 0.45, 1.2) + worn.between(x, 0.3, 0.65))
-    worn.some(strips, 0.06 * hard, lambda x: 1 - x)
+    random_apply(strips, 0.08 * strength, lambda x: -F.max_pool2d(-x, 3, 1, 1))
+    random_apply(strips, 0.06 * strength, lambda x: F.max_pool2d(x, (1, 2), 1, (0, 1))[..., : x.shape[3]])
+    random_apply(strips, 0.25 * strength, _slanted)
+    pick = torch.randperm(len(strips), device=strips.device)[: len(strips) // 2]
+    strips[pick] = degrade(strips[pick], 0.7 * strength)
+    random_apply(strips, 0.35 * strength, lambda x: (x - 0.5) * uniform(x, 0.45, 1.2) + uniform(x, 0.3, 0.65))
+    random_apply(strips, 0.06 * strength, lambda x: 1 - x)
     return strips.clamp(0, 1)
 
 
 def _slanted(strips: Tensor) -> Tensor:
     """Italics: rows shifted sideways."""
-    slant = worn.between(strips, -0.35, 0.35).view(-1)
+    slant = uniform(strips, -0.35, 0.35).view(-1)
     matrix = torch.zeros(len(strips), 2, 3, device=strips.device)
     matrix[:, 0, 0] = matrix[:, 1, 1] = 1
     matrix[:, 0, 1] = slant * strips.shape[2] / strips.shape[3]
-    return worn.warp(strips, matrix)
+    return affine(strips, matrix)
 
 
 class RecognizerTask(Task):
-    """Reading strips. `prepare` takes a store and a number of strip pixels."""
+    """The CTC loss of strips."""
 
     model: Recognizer
     bf16_on_cpu = True
-    captured = False  # the CTC loss waits for the CPU
+    capturable = False  # the CTC loss waits for the CPU
 
     def __init__(self, model: Recognizer, seed: int = 0) -> None:
-        super().__init__()
-        self.model, self.rng = model, random.Random(seed)
-        self.about = {"sizes": model.sizes}
+        super().__init__(model, seed)
+        self.header = {"sizes": model.sizes}
 
-    def heavy(self) -> list[nn.Module]:
-        """Layers worth compiling: none, they are called in many shapes."""
-        return []
-
-    def lesson(self, store: LineStore, pixels: int, hard: float) -> list[Tensor] | None:
-        """Strips, widths, codes and lengths of one batch."""
-        batch = store.batch(pixels, self.rng)
+    def make_batch(self, store: LineStore, count: int, strength: float) -> list[Tensor] | None:
+        """Strips, widths, codes and lengths: as much as `count` strips of 512 columns; None without any line."""
+        batch = store.batch(count * STRIP_HEIGHT * 512, self.rng)
         if batch is None:
             return None
         rows, columns = batch
-        strips, widths = strips_of(store, rows, columns, hard)
+        strips, widths = strips_of(store, rows, columns, strength)
         return [strips.half(), widths, store.codes[rows.to(strips.device)].long(), store.lengths[rows], widths.cpu()]
 
     def forward(self, strips: Tensor, widths: Tensor, codes: Tensor, lengths: Tensor, ends: Tensor) -> Losses:
-        """CTC loss of a lesson, and the share of strips read exactly."""
+        """The CTC loss, and the share of strips read exactly."""
         logits = self.model.logits(strips.float() * 2 - 1, widths)
         steps = (ends + STRIDE - 1) // STRIDE
         log_probs = logits.float().log_softmax(2).transpose(0, 1)
@@ -159,8 +150,3 @@ def _exact(logits: Tensor, widths: Tensor, codes: Tensor) -> Tensor:
     wide = max(spelled.shape[1], codes.shape[1])
     spelled, codes = F.pad(spelled, (0, wide - spelled.shape[1])), F.pad(codes, (0, wide - codes.shape[1]))
     return (spelled == codes).all(1).float().mean()
-
-
-def pixels_of(batch: int) -> int:
-    """Strip pixels of a batch of so many strips of 512 columns."""
-    return math.prod((batch, STRIP_HEIGHT, 512))

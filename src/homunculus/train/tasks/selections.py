@@ -1,4 +1,4 @@
-"""Ways of looking at training pages: every allocator, budget, level and fixation, drawn by lot."""
+"""Random selections of cells: every allocator, budget, level and relevance that the encoder is trained with."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from torch import Tensor
 from homunculus.allocators import allocate
 from homunculus.cells import CellTree, Selection
 
-NEAREST = {"nearest": 8}
-RULES = {  # how often each is drawn
+RULES = {  # weight of each allocator, and of `nearest`
     "foveated": 5,
     "dag": 3,
     "uniform": 1,
@@ -21,29 +20,24 @@ RULES = {  # how often each is drawn
     "logpolar": 1,
     "frequency": 1,
     "random": 1,
+    "nearest": 8,
 }
 BUDGETS = {64: 2, 150: 3, 273: 6, 576: 3, 1024: 2, 1536: 2}
 
 
-def drawn_budget(rng: random.Random, most: int) -> int:
-    """How many tokens to look with, at most so many: no page has more cells than it has fine ones."""
+def random_budget(rng: random.Random, most: int) -> int:
+    """A number of tokens, at most so many."""
     fitting = [budget for budget in BUDGETS if budget <= most] or [most]
     return rng.choices(fitting, [BUDGETS.get(budget, 1) for budget in fitting])[0]
 
 
-def drawn_rule(rng: random.Random, more: dict[str, int] | None = None) -> str:
-    """The name of an allocator, or of one more way."""
-    rules = RULES | (more or {})
-    return rng.choices(list(rules), list(rules.values()))[0]
-
-
-def drawn_look(tree: CellTree, fixation: Tensor, budget: int, rng: random.Random) -> Selection:
-    """A selection for each page by a rule drawn for the batch: fixation [B, 2] in pixels."""
-    rule = drawn_rule(rng, NEAREST)
+def random_selection(tree: CellTree, fixation: Tensor, budget: int, rng: random.Random) -> Selection:
+    """A selection for each page by one random rule for the batch: fixation [B, 2] in pixels."""
+    rule = rng.choices(list(RULES), list(RULES.values()))[0]
     if rule == "nearest":
         level = rng.choices((0, 1, 2), (8, 2, 1))[0]
         return nearest(tree, fixation, min(level, tree.levels - 1), budget)
-    return allocate(rule, tree, drawn_relevance(tree, fixation, rng), budget, fixation)
+    return allocate(rule, tree, random_relevance(tree, fixation, rng), budget, fixation)
 
 
 def padded(selection: Selection, count: int) -> Selection:
@@ -63,7 +57,7 @@ def nearest(tree: CellTree, points: Tensor, level: int, count: int) -> Selection
     return Selection.of(tree, cells[chosen].sort(1).values)
 
 
-def drawn_relevance(tree: CellTree, fixation: Tensor, rng: random.Random) -> Tensor:
+def random_relevance(tree: CellTree, fixation: Tensor, rng: random.Random) -> Tensor:
     """Random relevance: flat, speckled, or a few bright places of which one is the fixation. [B, N]"""
     B, device = len(fixation), tree.device
     kind = rng.random()

@@ -1,4 +1,4 @@
-"""How often an answer with given features is right, learned from pages that training held back."""
+"""How often an answer with given features is right, learned from validation pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from homunculus.reader.calibration import FEATURES, Calibration
 from homunculus.reader.model import Answer, Reader
 from homunculus.reader.prompt import NOT_FOUND
 from homunculus.reader.weights import about, relabel, write_hashes
-from homunculus.train.scans.scans import held_back
+from homunculus.train.scans.folders import is_val
 
 RIGHT = 0.5  # of a score, from which an answer counts as right
 ELSEWHERE = 4  # every so many questions are also asked about the next page, where their answers are wrong
@@ -31,7 +31,7 @@ RIDGE = 1.0  # pulls a fit to few answers towards the calibration of a reader th
 class Fit:
     """A calibration and what it was fitted to: answers, share of them that is right, log loss before and after.
 
-    `not_found` answers said "not on the page". They are left out: most held-back questions have their answer on the
+    `not_found` answers said "not on the page". They are left out: most questions have their answer on their
     page, so these would teach that this is rarely right. Their confidence is the complement of what the features give.
     """
 
@@ -52,15 +52,15 @@ class Fit:
 def calibrate(
     weights: Path, data: Path, sets: Sequence[str], limit: int, device: str = "cpu", language: str | None = None
 ) -> Fit:
-    """Fit the reader's calibration on held-back `train` pages and store it in the header of its LoRA.
+    """Fit the reader's calibration on validation pages of `train` and store it in the header of its LoRA.
 
     Some questions are also asked about a page that does not answer them, so that confidence falls there.
     """
-    listed = [item for name in sets for item in _held(data, name)[:limit]]
+    listed = [item for name in sets for item in _val_items(data, name)[:limit]]
     answers = list(_answers(load_reader(weights, language, device), listed + _elsewhere(listed)))
     given = [(answer, right) for answer, right in answers if answer.text.lower() != NOT_FOUND]
     if not given:
-        raise InputError(f"there is nothing to calibrate with: {data} has no held-back pages that were answered")
+        raise InputError(f"there is nothing to calibrate with: {data} has no validation pages that were answered")
     features, right = [answer.features for answer, _ in given], [right for _, right in given]
     calibration = fitted(features, right)
     path = weights / "lora.safetensors"
@@ -72,19 +72,19 @@ def calibrate(
 
 
 def fitted(features: Sequence[Sequence[float]], right: Sequence[bool]) -> Calibration:
-    """Logistic regression of right on features; few answers change the usual weights little."""
+    """Logistic regression of right on features; few answers change the default weights little."""
     from scipy.optimize import minimize
 
     x = np.column_stack((np.asarray(features, float), np.ones(len(features))))  # [n, features + 1]
     sign = np.where(np.asarray(right), 1.0, -1.0)
-    usual = np.array([*Calibration().weights, Calibration().bias])
+    prior = np.array([*Calibration().weights, Calibration().bias])
 
     def cost(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        margin, pull = sign * (x @ weights), weights - usual
+        margin, pull = sign * (x @ weights), weights - prior
         value = np.logaddexp(0, -margin).sum() + RIDGE / 2 * pull @ pull
         return float(value), RIDGE * pull - x.T @ (sign / (1 + np.exp(np.clip(margin, -500, 500))))
 
-    *weights, bias = minimize(cost, usual, jac=True, method="BFGS").x.tolist()
+    *weights, bias = minimize(cost, prior, jac=True, method="BFGS").x.tolist()
     return Calibration(tuple(weights), bias)
 
 
@@ -94,9 +94,9 @@ def log_loss(calibration: Calibration, features: Sequence[Sequence[float]], righ
     return float(-np.log(np.where(np.asarray(right), p, 1 - p)).mean())
 
 
-def _held(data: Path, name: str) -> list[Item]:
+def _val_items(data: Path, name: str) -> list[Item]:
     place = data / name / "train"
-    return [item for item in items(data, name, "train") if held_back(item.image.relative_to(place).as_posix())]
+    return [item for item in items(data, name, "train") if is_val(item.image.relative_to(place).as_posix())]
 
 
 def _elsewhere(listed: Sequence[Item]) -> list[Item]:
@@ -116,7 +116,7 @@ def _answers(reader: Reader, listed: Sequence[Item]) -> Iterator[tuple[Answer, b
     """Answers, and whether they are right; each page is opened once."""
     ordered = sorted(listed, key=lambda item: str(item.image))
     pages = [list(group) for _, group in groupby(ordered, key=lambda item: item.image)]
-    for about_page in track(pages, "answering held-back pages", console=Console(stderr=True)):
+    for about_page in track(pages, "answering validation pages", console=Console(stderr=True)):
         page = reader.open(about_page[0].image)
         answers = reader.answer(page, [item.question for item in about_page])
         for item, answer in zip(about_page, answers, strict=True):

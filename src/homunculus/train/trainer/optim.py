@@ -1,4 +1,4 @@
-"""What moves the weights: Muon with matrices of one shape taken together, and all of a step as one graph."""
+"""Optimizers: Muon with matrices of one shape in one batch, and a whole update as one CUDA graph."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.optim import Optimizer
+from torch import Tensor, nn
+from torch.optim import AdamW, Optimizer
+
+from homunculus.reader.blocks import Block, LocalBlock
+from homunculus.reader.scout import JointBlock
+from homunculus.train.config import Recipe
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the iteration that drives singular values towards 1
-WARM = 3  # steps taken before they are captured
+WARMUP = 3  # updates before they are captured
+MUON_LAYERS = (Block, LocalBlock, JointBlock)  # their matrices are Muon's
+MUON_LR = 1.5  # learning rate of Muon in terms of AdamW's
 
 
 class Muon(Optimizer):
@@ -38,47 +44,49 @@ class Muon(Optimizer):
                 if p.grad is not None:
                     shapes.setdefault(p.shape, []).append(p)
             for params in shapes.values():
-                self._together(params, group)
+                self._step_shape(params, group)
 
-    def _together(self, params: list[Tensor], group: dict[str, Any]) -> None:
+    def _step_shape(self, params: list[Tensor], group: dict[str, Any]) -> None:
         grads = [p.grad for p in params]
         for p in params:
             if not self.state[p]:
                 self.state[p]["momentum"] = torch.zeros_like(p)
-        kept = [self.state[p]["momentum"] for p in params]
-        torch._foreach_lerp_(kept, grads, 1 - group["momentum"])  # type: ignore[arg-type]
-        ahead = torch._foreach_lerp(grads, kept, group["momentum"])  # type: ignore[arg-type]
-        rate, side = group["lr"], max(params[0].shape)
-        update = orthogonal(torch.stack(ahead)).to(params[0].dtype) * (-rate * 0.2 * side**0.5)
-        torch._foreach_mul_(params, 1 - rate * group["weight_decay"])
+        momentum = [self.state[p]["momentum"] for p in params]
+        torch._foreach_lerp_(momentum, grads, 1 - group["momentum"])  # type: ignore[arg-type]
+        nesterov = torch._foreach_lerp(grads, momentum, group["momentum"])  # type: ignore[arg-type]
+        lr, side = group["lr"], max(params[0].shape)
+        update = orthogonal(torch.stack(nesterov)).to(params[0].dtype) * (-lr * 0.2 * side**0.5)
+        torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
         torch._foreach_add_(params, list(update))
 
 
 class Update:
-    """One step of training after its gradients are there: clip, move the weights, let their average follow.
+    """One update of the weights by their gradients: clip, optimizer steps, moving average.
 
-    On a GPU hundreds of small launches, so it is captured as a graph once its first steps have been taken.
+    On a GPU these are hundreds of small launches, so they are captured as a graph after the first few.
+    `torch.optim.swa_utils.AveragedModel` cannot be captured: it asks the device whether it has averaged before, and its
+    decay is fixed, while this one grows over the first steps.
     """
 
     def __init__(self, weights: list[Tensor], average: list[Tensor], optimizers: list[Optimizer]) -> None:
         self.weights, self.average, self.optimizers = weights, average, optimizers
         self.params = [p for o in optimizers for group in o.param_groups for p in group["params"]]
-        self.share = torch.zeros((), device=self.params[0].device)
-        self.warm, self.done = WARM, 0
+        self.mix = torch.zeros((), device=self.params[0].device)  # 1 - decay of the average
+        self.warmup, self.done = WARMUP, 0
         self.graph: torch.cuda.CUDAGraph | None = None
-        for group in self._groups() if self.share.is_cuda else ():
-            group["lr"] = torch.zeros_like(self.share)  # a graph reads rates where they lie
+        for group in self._groups() if self.mix.is_cuda else ():
+            group["lr"] = torch.zeros_like(self.mix)  # a graph reads learning rates from tensors
 
     @torch.no_grad()
-    def __call__(self, rate: float, share: float) -> None:
-        """Step at a learning rate; the average takes a share of the way to the weights."""
-        self.share.fill_(share)
+    def __call__(self, lr: float, decay: float) -> None:
+        """Update at a learning rate; the average keeps `decay` of what it was."""
+        self.mix.fill_(1 - decay)
         for group in self._groups():
             if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate * group["pace"])
+                group["lr"].fill_(lr * group["lr_scale"])
             else:
-                group["lr"] = rate * group["pace"]
-        if not self.share.is_cuda or self.done < self.warm:
+                group["lr"] = lr * group["lr_scale"]
+        if not self.mix.is_cuda or self.done < self.warmup:
             self._step()
         else:
             if self.graph is None:
@@ -92,16 +100,16 @@ class Update:
         torch.nn.utils.clip_grad_norm_(self.params, 1.0)
         for optimizer in self.optimizers:
             optimizer.step()
-        apart = torch._foreach_sub(self.weights, self.average)
-        torch._foreach_mul_(apart, self.share)
-        torch._foreach_add_(self.average, apart)
+        difference = torch._foreach_sub(self.weights, self.average)
+        torch._foreach_mul_(difference, self.mix)
+        torch._foreach_add_(self.average, difference)
 
     def _groups(self) -> list[dict[str, Any]]:
         return [group for optimizer in self.optimizers for group in optimizer.param_groups]
 
 
 def orthogonal(matrices: Tensor, steps: int = 5) -> Tensor:
-    """The nearest (semi-)orthogonal matrices, about: Newton-Schulz on [n, rows, columns].
+    """Matrices [n, rows, columns] made about (semi-)orthogonal by Newton-Schulz iterations.
 
     On a GPU in bfloat16, which is enough; processors without it take ten times as long for that as for float32.
     """
@@ -114,3 +122,22 @@ def orthogonal(matrices: Tensor, steps: int = 5) -> Tensor:
         square = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return x.mT if tall else x
+
+
+def build_optimizers(model: nn.Module, recipe: Recipe) -> list[Optimizer]:
+    """Muon for the matrices inside layers and AdamW for the rest, or AdamW for all."""
+    fast = next(model.parameters()).is_cuda
+    learned = [p for p in model.parameters() if p.requires_grad]
+    inside = {id(p) for m in model.modules() if isinstance(m, MUON_LAYERS) for p in m.parameters() if p.ndim == 2}
+    matrices = [p for p in learned if id(p) in inside] if recipe.optimizer == "muon" else []
+    taken = {id(p) for p in matrices}
+    rest = [p for p in learned if id(p) not in taken]
+    groups: list[dict[str, Any]] = [
+        {"params": [p for p in rest if p.ndim >= 2], "weight_decay": recipe.weight_decay, "lr_scale": 1.0},
+        {"params": [p for p in rest if p.ndim < 2], "weight_decay": 0.0, "lr_scale": 1.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    adam = AdamW(groups, lr=recipe.lr, betas=(0.9, 0.98), fused=fast, capturable=fast)
+    if not matrices:
+        return [adam]
+    return [Muon([{"params": matrices, "lr_scale": MUON_LR}], recipe.lr, recipe.weight_decay), adam]

@@ -8,7 +8,7 @@ from pathlib import Path
 from homunculus.errors import InputError
 from homunculus.runtime.files import replacing
 
-APART = {"step", "seconds", "pages", "lr"}
+NOT_DRAWN = {"step", "seconds", "pages", "lr"}
 
 
 def read_log(path: Path) -> list[dict[str, float]]:
@@ -31,11 +31,11 @@ def plot(log: Path, picture: Path) -> bool:
     if not log.is_file():
         raise InputError(f"there is no log {log}; give the folder of a training run")
     rows = read_log(log)
-    names = sorted({name.removeprefix("held_") for row in rows for name in row} - APART)
+    names = sorted({name.removeprefix("val_") for row in rows for name in row} - NOT_DRAWN)
     figure = Figure(figsize=(4 * len(names) or 4, 3.2), layout="constrained")
     for at, name in enumerate(names, 1):
         axes = figure.add_subplot(1, len(names), at)
-        for key, style, label in ((name, "-", "training"), (f"held_{name}", "o-", "held back")):
+        for key, style, label in ((name, "-", "training"), (f"val_{name}", "o-", "validation")):
             points = [(row["step"], row[key]) for row in rows if key in row]
             if points:
                 axes.plot(*zip(*points, strict=True), style, label=label, markersize=3, linewidth=1)

@@ -29,7 +29,7 @@ def boxed_form(pen: Pen) -> None:
     titles, sections = FORMS[subject]
     terms = {f"{at}-{number}": term for at, (_, rows) in enumerate(sections) for number, term in enumerate(rows)}
     sheet = Sheet(pen, terms)
-    pen.style.value = rng.choice((pen.style.value, pen.style.body, pen.type.family(rng, "mono", "sans")[0]))
+    pen.style.value = rng.choice((pen.style.value, pen.style.body, pen.typefaces.family(rng, "mono", "sans")[0]))
     look = FieldStyle.draw(pen)
     look = replace(look, frame=rng.choice((1.0, 1.0, 1.4, 2.0)), small=rng.choice((0.68, 0.75, 0.8, 0.85)),
                    rounds=rng.uniform(1.25, 2.3))  # fmt: skip

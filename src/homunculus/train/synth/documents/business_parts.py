@@ -114,12 +114,14 @@ def fine_print(pen: Pen) -> None:
     """Set the style of a clean printed page: 8 to 11 points on a sheet of A4, narrow margins, no handwriting."""
     rng, style = pen.rng, pen.style
     point = (pen.height * pen.width) ** 0.5 / 9.83 / 72
-    style.body, style.bold, style.italic = pen.type.family(rng, *rng.choice((("sans",), ("sans",), ("sans", "serif"))))
+    style.body, style.bold, style.italic = pen.typefaces.family(
+        rng, *rng.choice((("sans",), ("sans",), ("sans", "serif")))
+    )
     style.size = max(rng.uniform(9.2, 10.5), point * rng.choice((8, 8.5, 9, 9, 9.5, 10, 11)))
-    style.head = style.bold if rng.random() < 0.8 else pen.type.family(rng, "sans", "serif", "display")[1]
+    style.head = style.bold if rng.random() < 0.8 else pen.typefaces.family(rng, "sans", "serif", "display")[1]
     style.value = rng.choice((style.body, style.body, style.body, style.bold))
     if rng.random() < 0.15:
-        style.value = pen.type.family(rng, "mono", "sans")[0]
+        style.value = pen.typefaces.family(rng, "mono", "sans")[0]
     style.leading = rng.choice((1.15, 1.2, 1.25, 1.3, 1.4))
     style.tracking, style.justify = 0.0, False
     style.ink = rng.uniform(0.78, 1.0)

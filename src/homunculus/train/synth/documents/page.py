@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from homunculus.train.synth.atlas import Atlas
 from homunculus.train.synth.documents import wording
 
 Array = npt.NDArray[Any]
@@ -23,7 +24,7 @@ REMEMBERED = 20000  # widths of words, for each font
 
 
 @dataclass
-class Type:
+class Typefaces:
     """The fonts that pages are set in: advances in em of chr(32)..chr(126) [F, 95], one trait and name per font."""
 
     advance: Array
@@ -32,6 +33,11 @@ class Type:
     tables: list[list[float]] = field(init=False, repr=False)
     families: dict[str, list[tuple[int, int, int]]] = field(init=False, repr=False)
     known: list[dict[str, float]] = field(init=False, repr=False)  # widths of words in em, font by font
+
+    @classmethod
+    def of(cls, atlas: Atlas) -> Typefaces:
+        """The fonts of a glyph atlas."""
+        return cls(atlas.advance.numpy(), list(atlas.traits), list(atlas.names))
 
     def __post_init__(self) -> None:
         self.advance = np.asarray(self.advance, np.float32)
@@ -143,18 +149,18 @@ class Style:
     colon: str
 
 
-def draw_style(type_: Type, rng: random.Random, height: int, width: int) -> Style:
+def draw_style(typefaces: Typefaces, rng: random.Random, height: int, width: int) -> Style:
     """A style for a page of this size: body text of 14 to 30 pixels per em on a page 1000 high."""
     traits = rng.choice((("serif",), ("sans",), ("mono",), ("serif", "sans")))
-    body, bold, italic = type_.family(rng, *traits)
+    body, bold, italic = typefaces.family(rng, *traits)
     scale = ((height * width) ** 0.5 / 887) ** 0.78
     size = max(10.0 + 3 * rng.random(), scale * min(rng.uniform(13.5, 30) for _ in range(4)))
     value = (
         body
         if rng.random() < 0.45
-        else type_.family(rng, *rng.choice((("mono",), ("mono",), ("serif",), ("hand",))))[0]
+        else typefaces.family(rng, *rng.choice((("mono",), ("mono",), ("serif",), ("hand",))))[0]
     )
-    head = bold if rng.random() < 0.6 else type_.family(rng, *rng.choice((("sans",), ("serif",), ("display",))))[1]
+    head = bold if rng.random() < 0.6 else typefaces.family(rng, *rng.choice((("sans",), ("serif",), ("display",))))[1]
     return Style(
         body,
         bold,
@@ -175,9 +181,9 @@ def draw_style(type_: Type, rng: random.Random, height: int, width: int) -> Styl
 class Pen:
     """Writes one page. Text that does not fit is shortened or left out; what is written is told by its `Mark`."""
 
-    def __init__(self, height: int, width: int, texts: Any, type_: Type, rng: random.Random) -> None:
-        self.height, self.width, self.texts, self.type, self.rng = height, width, texts, type_, rng
-        self.style = draw_style(type_, rng, height, width)
+    def __init__(self, height: int, width: int, texts: Any, typefaces: Typefaces, rng: random.Random) -> None:
+        self.height, self.width, self.texts, self.typefaces, self.rng = height, width, texts, typefaces, rng
+        self.style = draw_style(typefaces, rng, height, width)
         self.noun = "document"
         self.left, self.right = self.style.margin, width - self.style.margin
         self.y = height * rng.uniform(0.025, 0.09)  # top of the next line
@@ -201,7 +207,7 @@ class Pen:
 
     def measure(self, text: str, size: float = 0.0, font: int = -1, tracking: float | None = None) -> float:
         """Width of a text in pixels."""
-        table = self.type.tables[self.style.body if font < 0 else font]
+        table = self.typefaces.tables[self.style.body if font < 0 else font]
         extra = self.style.tracking if tracking is None else tracking
         return (size or self.style.size) * (sum(map(table.__getitem__, text.encode())) + extra * len(text))
 
@@ -259,7 +265,7 @@ class Pen:
     def wrap(self, text: str, width: float, size: float = 0.0, font: int = -1) -> list[str]:
         """The text broken into lines of at most this width."""
         font, size, extra = (self.style.body if font < 0 else font), size or self.style.size, self.style.tracking
-        space, used, width_of = self.measure(" ", size, font), 0.0, self.type.word
+        space, used, width_of = self.measure(" ", size, font), 0.0, self.typefaces.word
         lines: list[str] = []
         line: list[str] = []
         for word in text.split():
@@ -379,7 +385,7 @@ class Pen:
         line = np.repeat(np.arange(len(lines)), count)
         x, y, size, font, ink, tracking, stretch = table[line].T
         blank = code == 0
-        step = self.type.advance[font.astype(np.int64), code] * size + tracking + stretch * blank
+        step = self.typefaces.advance[font.astype(np.int64), code] * size + tracking + stretch * blank
         ends = np.cumsum(step)
         starts = ends - step
         origin = np.cumsum(count) - count  # [L] first character of each line

@@ -56,7 +56,7 @@ def receipt(pen: Pen) -> None:
     """A receipt as of a shop or a restaurant."""
     rng, style, pen.noun = pen.rng, pen.style, "receipt"
     if rng.random() < 0.6:
-        style.body, style.bold, style.italic = pen.type.family(rng, "mono")
+        style.body, style.bold, style.italic = pen.typefaces.family(rng, "mono")
     style.value, style.justify = style.body, False
     wide = min(pen.width * rng.uniform(0.8, 0.94), pen.height * 0.72)
     style.size = min(max(wide / (rng.uniform(30, 46) * 0.56), 9.5), style.size * 1.5)

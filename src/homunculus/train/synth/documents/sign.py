@@ -23,7 +23,7 @@ def fitted(pen: Pen, text: str, width: float, most: float, font: int) -> float:
 def sign(pen: Pen) -> None:
     """A sign or a poster: one or more lines of large text, dark on light or light on dark."""
     rng, texts, pen.noun = pen.rng, pen.texts, pen.rng.choice(("sign", "notice", "poster"))
-    font = pen.type.family(rng, *rng.choice((("display",), ("sans",), ("serif",), ("sans", "display"))))[
+    font = pen.typefaces.family(rng, *rng.choice((("display",), ("sans",), ("serif",), ("sans", "display"))))[
         rng.choice((0, 1, 1))
     ]
     x0, x1 = pen.width * rng.uniform(0.02, 0.12), pen.width * rng.uniform(0.88, 0.98)
@@ -216,7 +216,7 @@ def card(pen: Pen) -> None:
 def collage(pen: Pen) -> None:
     """Loose lines and blocks of many sizes and fonts, wherever there is room."""
     rng, texts, style, pen.noun = pen.rng, pen.texts, pen.style, "page"
-    fonts = len(pen.type.names)
+    fonts = len(pen.typefaces.names)
     kinds = (
         "word",
         "rare",

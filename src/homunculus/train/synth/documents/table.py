@@ -145,7 +145,7 @@ def grid(pen: Pen, x: float, width: float, columns: int, rows: int) -> Grid:
     head, body, numeric, label = content(pen, columns, rows)
     size, gap = style.size, rng.uniform(0.8, 1.6)
     font = style.value if rng.random() < 0.5 else style.body
-    wide = max(font, style.bold, key=lambda one: sum(pen.type.tables[one]))  # headers may be set in bold
+    wide = max(font, style.bold, key=lambda one: sum(pen.typefaces.tables[one]))  # headers may be set in bold
     need = widths(pen, [head, *body], size, wide)
     least = max(9.0, 0.6 * size)
     while len(need) > 2 and sum(need) + gap * size * len(need) > width * size / least:

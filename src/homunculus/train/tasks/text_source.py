@@ -1,4 +1,4 @@
-"""Where the language model gets its lessons: batches of text made by worker processes."""
+"""Batches for the LoRA: lessons in token ids, made by worker processes."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from homunculus.reader.prompt import Order
 from homunculus.reader.weights import usual_dtype
 from homunculus.train.config import DataSources, Recipe
 from homunculus.train.questions.compose import MAX_TOKENS, MIX
-from homunculus.train.questions.lessons import SETS, Lessons, LessonSettings, held
+from homunculus.train.questions.lessons import SETS, Lessons, LessonSettings, val_batches
 
 if TYPE_CHECKING:
-    from homunculus.train.trainer.step import Share, Task
+    from homunculus.train.tasks.base import Rank, Task
 
-HELD_BATCHES = 12
+VAL_BATCHES = 12
 PER_BATCH = 1024  # tokens of text that count as one of `Recipe.batch`
 
 
-class TextLessons:
+class TextSource:
     """Prompts and answers in token ids, on one device, and the language model that they are for."""
 
-    def __init__(self, sources: DataSources, recipe: Recipe, device: torch.device) -> None:
-        self.device = device
+    def __init__(self, sources: DataSources, device: torch.device) -> None:
+        self.sources, self.device = sources, device
         self.language = load_language(sources.language or None, device, usual_dtype(device))
-        self.settings = settings_of(sources, recipe)
 
-    def lessons(
-        self, task: Task, recipe: Recipe, step: int, share: Share, workers: int
+    def train_batches(
+        self, task: Task, recipe: Recipe, step: int, rank: Rank, workers: int
     ) -> Iterator[tuple[list[Tensor], int]]:
         """Batches without end."""
-        lessons = Lessons(self.settings, self.language.tokenizer, step, share.rank)
+        lessons = Lessons(settings_of(self.sources, recipe), self.language.tokenizer, step, rank.rank)
         loader = DataLoader(lessons, batch_size=None, num_workers=workers, prefetch_factor=4 if workers else None)
         for batch in loader:
             yield [part.to(self.device) for part in batch], len(batch[0])
 
-    def held_lessons(self, task: Task, recipe: Recipe) -> Iterator[list[Tensor]]:
-        """Questions that people asked about pages held back."""
-        for batch in held(self.settings, self.language.tokenizer, HELD_BATCHES) if self.settings.data else ():
+    def val_batches(self, task: Task, recipe: Recipe) -> Iterator[list[Tensor]]:
+        """Questions that people asked about validation pages."""
+        settings = settings_of(self.sources, recipe)
+        for batch in val_batches(settings, self.language.tokenizer, VAL_BATCHES) if settings.data else ():
             yield [part.to(self.device) for part in batch]
 
 
 def settings_of(sources: DataSources, recipe: Recipe) -> LessonSettings:
-    """What lessons are made of, by a plan."""
+    """The settings of lessons that a plan asks for."""
     folders = [Path(folder) for folder in sources.scans if Path(folder).parent.name in SETS]
     roots = {folder.parent.parent for folder in folders}
     if len(roots) > 1:

@@ -10,28 +10,28 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def chance(images: Tensor, share: float) -> Tensor:
-    """True for about that share of the images. [B, 1, 1, 1]"""
-    return torch.rand(len(images), 1, 1, 1, device=images.device) < share
+def random_mask(images: Tensor, p: float) -> Tensor:
+    """True with probability p for each image. [B, 1, 1, 1]"""
+    return torch.rand(len(images), 1, 1, 1, device=images.device) < p
 
 
-def between(images: Tensor, low: float, high: float) -> Tensor:
+def uniform(images: Tensor, low: float, high: float) -> Tensor:
     """A random number for each image. [B, 1, 1, 1]"""
     return low + (high - low) * torch.rand(len(images), 1, 1, 1, device=images.device)
 
 
-def texture(images: Tensor, octaves: int = 5) -> Tensor:
+def smooth_noise(images: Tensor, octaves: int = 5) -> Tensor:
     """Smooth random clouds of several sizes, about 0 with deviation 1: [B, 1, H, W]."""
     B, _, H, W = images.shape
     total = torch.zeros(B, 1, H, W, device=images.device)
     for o in range(octaves):
         side = 3 * 2**o
-        noise = torch.randn(B, 1, side, side, device=images.device) * between(images, 0, 1)
+        noise = torch.randn(B, 1, side, side, device=images.device) * uniform(images, 0, 1)
         total = total + F.interpolate(noise, (H, W), mode="bilinear")
     return total / math.sqrt(octaves / 3)
 
 
-def warp(images: Tensor, matrix: Tensor, fill: str = "border") -> Tensor:
+def affine(images: Tensor, matrix: Tensor, fill: str = "border") -> Tensor:
     """Images seen through affine maps [B, 2, 3] from output to input, in the -1..1 coordinates of `affine_grid`."""
     grid = F.affine_grid(matrix.to(images.dtype), list(images.shape), align_corners=False)
     return F.grid_sample(images, grid, mode="bilinear", padding_mode=fill, align_corners=False)
@@ -48,16 +48,16 @@ def blur(images: Tensor, sigma: Tensor) -> Tensor:
     return F.conv2d(flat, kernel[:, None, :, None], groups=B * C).view(B, C, H, W)
 
 
-def coarse(images: Tensor, scale: float) -> Tensor:
+def downscale(images: Tensor, scale: float) -> Tensor:
     """Scanned at a fraction of the resolution and brought back."""
     size = [max(8, int(side * scale)) for side in images.shape[2:]]
     small = F.interpolate(images, size, mode="bilinear", antialias=True)
     return F.interpolate(small, list(images.shape[2:]), mode="bilinear")
 
 
-def binary(images: Tensor) -> Tensor:
+def binarize(images: Tensor) -> Tensor:
     """Black and white, by a threshold and hardness of its own for each image."""
-    threshold, hardness = between(images, 0.45, 0.75), between(images, 6, 40)
+    threshold, hardness = uniform(images, 0.45, 0.75), uniform(images, 6, 40)
     return ((images - threshold) * hardness).sigmoid()
 
 
@@ -69,7 +69,7 @@ def fax(images: Tensor) -> Tensor:
     at = (torch.arange(W, device=images.device) + slip[..., None]).clamp(0, W - 1)
     images = images.gather(3, at[:, None].expand_as(images))
     lost = torch.rand(B, 1, H, 1, device=images.device) < 0.006
-    return binary(torch.where(lost, torch.ones_like(images), images))
+    return binarize(torch.where(lost, torch.ones_like(images), images))
 
 
 def jpeg(images: Tensor, quality: Tensor) -> Tensor:
@@ -87,33 +87,33 @@ def jpeg(images: Tensor, quality: Tensor) -> Tensor:
     return (basis.T @ waves @ basis + 0.5).transpose(3, 4).reshape(B, C, H, W)
 
 
-def some(images: Tensor, share: float, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """Change about that share of the images, drawn by lot, in place; the others cost nothing."""
-    count = int(share * len(images) + float(torch.rand(())))
+def random_apply(images: Tensor, p: float, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """Change a share p of the images, drawn at random, in place; the others cost nothing."""
+    count = int(p * len(images) + float(torch.rand(())))
     if count:
         picked = torch.randperm(len(images), device=images.device)[:count]
         images.index_copy_(0, picked, change(images[picked]).to(images.dtype))
     return images
 
 
-def wear(images: Tensor, hard: float = 1.0) -> Tensor:
-    """A random mixture of all of it: [B, C, H, W] in [0, 1] -> the same; `hard` scales how often."""
+def degrade(images: Tensor, strength: float = 1.0) -> Tensor:
+    """A random mixture of all of it: [B, C, H, W] in [0, 1] -> the same; `strength` scales how often."""
     images = images.contiguous()
     scale = float(torch.empty(()).uniform_(0.45, 0.8))
-    some(images, 0.55 * hard, lambda x: blur(x, between(x, 0.3, 1.3)))
-    some(images, 0.2 * hard, lambda x: coarse(x, scale))
-    some(images, 0.6 * hard, lambda x: x + torch.randn_like(x) * between(x, 0, 0.09))
-    some(images, 0.3 * hard, lambda x: x + 0.04 * texture(x))
-    some(images, 0.28 * hard, binary)
-    some(images, 0.06 * hard, fax)
-    some(images, 0.25 * hard, specks)
-    some(images, 0.4 * hard, lambda x: jpeg(x, between(x, 8, 60)))
-    some(images, 0.4 * hard, lambda x: x.clamp(0, 1) ** between(x, 0.7, 1.5) * between(x, 0.75, 1.1))
+    random_apply(images, 0.55 * strength, lambda x: blur(x, uniform(x, 0.3, 1.3)))
+    random_apply(images, 0.2 * strength, lambda x: downscale(x, scale))
+    random_apply(images, 0.6 * strength, lambda x: x + torch.randn_like(x) * uniform(x, 0, 0.09))
+    random_apply(images, 0.3 * strength, lambda x: x + 0.04 * smooth_noise(x))
+    random_apply(images, 0.28 * strength, binarize)
+    random_apply(images, 0.06 * strength, fax)
+    random_apply(images, 0.25 * strength, salt_and_pepper)
+    random_apply(images, 0.4 * strength, lambda x: jpeg(x, uniform(x, 8, 60)))
+    random_apply(images, 0.4 * strength, lambda x: x.clamp(0, 1) ** uniform(x, 0.7, 1.5) * uniform(x, 0.75, 1.1))
     return images.clamp_(0, 1)
 
 
-def specks(images: Tensor) -> Tensor:
+def salt_and_pepper(images: Tensor) -> Tensor:
     """Single pixels of black and white."""
     noise = torch.rand_like(images[:, :1])
-    rare = between(images, 0, 0.0015)
+    rare = uniform(images, 0, 0.0015)
     return torch.where(noise < rare, (noise < rare / 2).to(images.dtype), images)
