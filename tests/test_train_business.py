@@ -43,7 +43,7 @@ def test_answers_are_the_words_they_point_at(pages):
     for layout in pages:
         for asked in layout.questions:
             if asked.sort not in WORKED:
-                assert asked.words and asked.answer == layout.said(asked.words), asked
+                assert asked.words and asked.answer == layout.text_of(asked.words), asked
                 assert asked.answer in " ".join(layout.lines) or " " in asked.answer
 
 

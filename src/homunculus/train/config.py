@@ -112,7 +112,7 @@ def _made(kind: type[T], path: Path, section: str, entries: dict[str, Any]) -> T
     except TypeError as error:
         raise InputError(f"{path}: {section}: {error}") from error
     for name in entries:
-        usual, given = str(kind.__annotations__[name]).split("[")[0], entries[name]
-        if type(given).__name__ not in (usual, "int" if usual == "float" else usual):
-            raise InputError(f"{path}: {section}.{name} must be of type {usual}, got {given!r}")
+        expected, given = str(kind.__annotations__[name]).split("[")[0], entries[name]
+        if type(given).__name__ not in (expected, "int" if expected == "float" else expected):
+            raise InputError(f"{path}: {section}.{name} must be of type {expected}, got {given!r}")
     return made

@@ -28,7 +28,7 @@ def draw_page(texts: Texts, fonts: Typefaces, rng: random.Random) -> TextPage:
 
 def _readable(layout: DrawnPage) -> Iterator[TextQuestion]:
     """The questions that can be answered without seeing the page."""
-    stated = {id(asked): asked.answer == layout.said(asked.words) for asked in layout.questions}
+    stated = {id(asked): asked.answer == layout.text_of(asked.words) for asked in layout.questions}
     unlabelled = layout.kind in CHARTS and any(
         asked.sort == "chart" and not stated[id(asked)] and asked.answer not in layout.lines
         for asked in layout.questions

@@ -130,12 +130,12 @@ def _join_words(words: Sequence[Line]) -> Iterator[Line]:
     """Lines of words that stand side by side without a wide gap."""
     rows = group_rows(words)
     gaps = [words[b].box[0] - words[a].box[2] for row in rows for a, b in pairwise(row)]
-    usual = WIDER * median(gaps) if gaps else 0.0
+    typical = WIDER * median(gaps) if gaps else 0.0
     for row in rows:
         group: list[Line] = []
         for word in (words[i] for i in row):
             high = max(height(word), height(group[-1])) if group else 0.0
-            if group and word.box[0] - group[-1].box[2] > min(max(WORD_GAP[0] * high, usual), WORD_GAP[1] * high):
+            if group and word.box[0] - group[-1].box[2] > min(max(WORD_GAP[0] * high, typical), WORD_GAP[1] * high):
                 yield join(group)
                 group = []
             group.append(word)

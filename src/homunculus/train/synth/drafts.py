@@ -159,7 +159,7 @@ def _answer_boxes(layout: DrawnPage, question: DrawnQuestion) -> Array:
 def _is_extractive(layout: DrawnPage, question: DrawnQuestion) -> bool:
     """Whether the answer of a question is what its words say, so that it has a place."""
     stated = bool(question.words) and question.sort not in WORKED
-    return stated and question.answer == layout.said(question.words)
+    return stated and question.answer == layout.text_of(question.words)
 
 
 def _lines_of(layouts: Sequence[DrawnPage]) -> Tensor:

@@ -35,8 +35,9 @@ def complete(layout: DrawnPage, pen: Pen) -> None:
     wanted = max(FEWEST, len(plain) + rng.randint(5, 8)) - len(plain)
     plain = distinct(plain + _anywhere(layout, page, wanted, noun, rng))
     picked = plain + _worked([question for question in own if question.sort in WORKED], len(plain), rng)
-    said = layout.said
-    layout.questions = [DrawnQuestion(text, words, sort, answer or said(words)) for text, words, sort, answer in picked]
+    layout.questions = [
+        DrawnQuestion(text, words, sort, answer or layout.text_of(words)) for text, words, sort, answer in picked
+    ]
 
 
 def _anywhere(layout: DrawnPage, page: str, wanted: int, noun: str, rng: random.Random) -> list[DrawnQuestion]:

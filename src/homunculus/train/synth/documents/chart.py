@@ -27,23 +27,12 @@ def framed(
     pen: Pen, data: Data, legend: bool, wide_labels: float, axes: bool = True, lying: bool = False
 ) -> tuple[Plot, list[Mark]]:
     """Title, legend and source around the plot; the plot is what is left. Legend marks come with it."""
-    rng, style, pen.noun = pen.rng, pen.style, rng_noun(pen)
+    rng, pen.noun = pen.rng, rng_noun(pen)
     size = min(max((pen.height * pen.width) ** 0.5 / rng.uniform(32, 62), 9.5), 40.0)
     left, right = pen.width * 0.05, pen.width * 0.96
     top, low = around(pen)
     if rng.random() < 0.75 or not axes:
-        head = size * rng.uniform(1.1, 1.9)
-        text = pen.texts("title") if rng.random() < 0.5 else f"{data.measure} by {data.thing} {rng.choice(UNITS)}"
-        lines = pen.wrap(text, right - left, head, style.head)[:2]
-        align, x = rng.choice((("left", left), ("center", pen.width / 2)))
-        marks = []
-        for line in lines:
-            marks.append(pen.write(line, x, top, head, style.head, align))
-            top += 1.15 * head
-        pen.ask("title", "chart_title", marks)
-        if rng.random() < 0.3:
-            pen.write(pen.texts("sentence"), x, top, size, align=align, limit=(right - left) * 0.98)
-            top += 1.2 * size
+        top = heading(pen, data, left, right, top, size)
     top += 0.6 * size
     if rng.random() < 0.6:
         text = rng.choice(("Source: ", "Source: ", "Data: ", "SOURCE: ")) + pen.texts("company")
@@ -66,6 +55,24 @@ def framed(
         pen.ask("chart", "y_axis", pen.write(across, left, top, size))
         top += 1.6 * size
     return Plot(left + wide_labels * size, top + 0.8 * size, right, low, size), entries
+
+
+def heading(pen: Pen, data: Data, left: float, right: float, top: float, size: float) -> float:
+    """The title over a chart, sometimes with a sentence; returns where they end."""
+    rng, style = pen.rng, pen.style
+    head = size * rng.uniform(1.1, 1.9)
+    text = pen.texts("title") if rng.random() < 0.5 else f"{data.measure} by {data.thing} {rng.choice(UNITS)}"
+    lines = pen.wrap(text, right - left, head, style.head)[:2]
+    align, x = rng.choice((("left", left), ("center", pen.width / 2)))
+    marks = []
+    for line in lines:
+        marks.append(pen.write(line, x, top, head, style.head, align))
+        top += 1.15 * head
+    pen.ask("title", "chart_title", marks)
+    if rng.random() < 0.3:
+        pen.write(pen.texts("sentence"), x, top, size, align=align, limit=(right - left) * 0.98)
+        top += 1.2 * size
+    return top
 
 
 def around(pen: Pen) -> tuple[float, float]:

@@ -106,7 +106,7 @@ class DrawnPage:
     questions: list[DrawnQuestion]
     facts: list[tuple[str, str]] = field(default_factory=list)
 
-    def said(self, words: Iterable[int]) -> str:
+    def text_of(self, words: Iterable[int]) -> str:
         """What some words say, as an answer."""
         return cleaned(" ".join([self.words[word] for word in words]))
 
@@ -179,7 +179,7 @@ def draw_style(typefaces: Typefaces, rng: random.Random, height: int, width: int
 
 
 class Pen:
-    """Writes one page. Text that does not fit is shortened or left out; what is written is told by its `Mark`."""
+    """Writes one page. Text that does not fit is shortened or left out; the `Mark` says what is written."""
 
     def __init__(self, height: int, width: int, texts: Any, typefaces: Typefaces, rng: random.Random) -> None:
         self.height, self.width, self.texts, self.typefaces, self.rng = height, width, texts, typefaces, rng

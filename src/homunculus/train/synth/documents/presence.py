@@ -19,7 +19,7 @@ TOPICS = {
     "phone": ("phone number", ("phone", "tel", "mobile", "call", "cell", "contact"), ("phone", "tel")),
 }  # fmt: skip
 DIALLED = re.compile(r"\d[-. /)]*\d{3,4}[-. /]?\d{3,4}\b")
-STEM = 5  # letters by which words are held to be the same
+STEM = 5  # letters by which words count as the same
 PIECE = re.compile(r"[a-z0-9]{3,}")
 # Words of which one stands for the others.
 SAME = (
@@ -76,10 +76,10 @@ def unheard(name: str, text: str) -> bool:
 def shown(name: str, pen: Pen, text: str) -> str:
     """Whether a page gives a topic: Yes, No, or nothing where that is in doubt."""
     _, signs, labels = TOPICS[name]
-    told = any(sign in text for sign in signs)
+    present = any(sign in text for sign in signs)
     if name in pen.asked or any(key.lower().startswith(labels) for key, _, _ in pen.fields):
-        return YES if told else ""
-    return "" if told or (name == "phone" and DIALLED.search(text)) else NO
+        return YES if present else ""
+    return "" if present or (name == "phone" and DIALLED.search(text)) else NO
 
 
 def topic(layout: DrawnPage, pen: Pen, text: str) -> DrawnQuestion | None:
@@ -150,7 +150,7 @@ def said(layout: DrawnPage, pen: Pen, text: str) -> DrawnQuestion | None:
     rng = pen.rng
     key, value, words = rng.choice(pen.fields)
     alike = [other for other, _, _ in pen.fields if other.lower() == key.lower()]
-    value = layout.said(words)
+    value = layout.text_of(words)
     truth = rng.random() < 0.5
     if not truth:
         value = " ".join(pen.texts.value_for(key).split())

@@ -1,10 +1,13 @@
-"""Receipts of a till, and invoices."""
+"""Receipts of a till."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+
 from homunculus.train.synth.documents.letter import key_line
 from homunculus.train.synth.documents.page import NOTHING, Mark, Pen
-from homunculus.train.synth.documents.parts import NTH, after_label, letterhead, place, running, stamp, tail
+from homunculus.train.synth.documents.parts import NTH, after_label, place, stamp, tail
 from homunculus.train.synth.documents.reasoning import Series, claim, compare, listed, plain, total_claim
 from homunculus.train.synth.documents.reasoning import count as how_many
 from homunculus.train.synth.documents.worked import EXACT
@@ -15,6 +18,9 @@ THANKS = (
     "Keep the invoice for applicable returns", "CUSTOMER COPY", "Please come again",
     "No refund without receipt", "*** THANK YOU ***", "This is a computer generated invoice",
 )  # fmt: skip
+TITLES = (
+    "TAX INVOICE", "Tax Invoice", "RECEIPT", "INVOICE", "CASH BILL", "Official Receipt", "SIMPLIFIED TAX INVOICE",
+)  # fmt: skip
 TOTALS = (
     "TOTAL", "Total", "Grand Total", "TOTAL AMOUNT", "Total Sales", "NET TOTAL", "Total Due", "Nett Total",
     "Amount Due", "Total (Inclusive of GST)", "TOTAL RM", "Total Payable",
@@ -22,10 +28,6 @@ TOTALS = (
 BILL = (
     ("Invoice No", "code"), ("Cashier", "first"), ("Bill No.", "number"), ("Table", "count"), ("Counter", "count"),
     ("Member", "name"), ("Ref", "code"), ("Salesperson", "first"), ("Receipt #", "code"),
-)  # fmt: skip
-ORDER = (
-    ("Invoice No", "code"), ("Date", "date"), ("Due Date", "date"), ("Customer No.", "number"), ("P.O. No.", "code"),
-    ("Salesman", "last"), ("Ship via", "company"), ("Account", "number"), ("Order date", "date"), ("Page", "count"),
 )  # fmt: skip
 CURRENCIES = ("", "", "", "RM", "$", "RM ", "USD ", "$ ")
 
@@ -122,16 +124,7 @@ def head(pen: Pen) -> None:
         mark = put(label + (number if label or rng.random() < 0.5 else f"({number})"))
         if label:
             pen.ask_key(label.strip(" :"), after_label(mark, label))
-    lines = [
-        rng.choice(("NO. {}, ", "LOT {}, ", "{} ", "UNIT {}, ")).format(rng.randint(1, 990)) + texts("street") + ","
-    ]
-    if rng.random() < 0.5:
-        lines.append(texts("street").lstrip("0123456789 ") + ",")
-    lines.append(rng.choice((place(pen), f"{rng.randint(10000, 99999)} {texts('city')}, {texts('state')}.")))
-    where = [put(line) for line in lines]
-    if all(where):
-        pen.ask("address", "receipt_address", where)
-        pen.ask_exactly("address", EXACT["address"], where)
+    address(pen, put)
     for kinds, probability in ((("Tel", "TEL", "Phone", "Tel No"), 0.6), (("Fax", "FAX"), 0.25)):
         if rng.random() < probability:
             label = rng.choice(kinds) + rng.choice((": ", " : ", ". "))
@@ -141,19 +134,22 @@ def head(pen: Pen) -> None:
         pen.ask_key(label.strip(" :"), after_label(put(label + f"{rng.randint(10**8, 10**9):012d}"), label))
     pen.skip(0.3)
     if rng.random() < 0.5:
-        kind = rng.choice(
-            (
-                "TAX INVOICE",
-                "Tax Invoice",
-                "RECEIPT",
-                "INVOICE",
-                "CASH BILL",
-                "Official Receipt",
-                "SIMPLIFIED TAX INVOICE",
-            )
-        )
-        mark = pen.line(kind, middle(pen), style.size * rng.choice((1, 1.3)), style.bold, align="center", limit=limit)
-        pen.ask("title", "title", mark)
+        kind, size = rng.choice(TITLES), style.size * rng.choice((1, 1.3))
+        pen.ask("title", "title", pen.line(kind, middle(pen), size, style.bold, align="center", limit=limit))
+
+
+def address(pen: Pen, put: Callable[[str], Mark]) -> None:
+    """Street and town."""
+    rng, texts = pen.rng, pen.texts
+    street = rng.choice(("NO. {}, ", "LOT {}, ", "{} ", "UNIT {}, ")).format(rng.randint(1, 990))
+    lines = [street + texts("street") + ","]
+    if rng.random() < 0.5:
+        lines.append(texts("street").lstrip("0123456789 ") + ",")
+    lines.append(rng.choice((place(pen), f"{rng.randint(10000, 99999)} {texts('city')}, {texts('state')}.")))
+    where = [put(line) for line in lines]
+    if all(where):
+        pen.ask("address", "receipt_address", where)
+        pen.ask_exactly("address", EXACT["address"], where)
 
 
 def when(pen: Pen) -> None:
@@ -202,34 +198,50 @@ def bought(pen: Pen, till: Till) -> None:
             till.items = till.items[:index]
             break
         name, price = name.upper() if style.caps else name, till.sign + money(count * each)
-        if two:
-            code = rng.randint(100, 9999999) if rng.random() < 0.4 else ""
-            item = pen.line(f"{code} {name}", limit=wide)
-            detail = pen.write(f"{count} x {money(each)}", pen.left + 1.5 * style.size, pen.y, limit=wide * 0.6)
-            amount = pen.line(price, pen.right, align="right", limit=wide * 0.38)
-            if code and item:
-                pen.ask("table", "item_code", Mark(str(code), item.first, item.first + 1), item=name)
-                item = after_label(item, "x")
-            number = Mark(str(count), detail.first, detail.first + 1) if detail else NOTHING
-            if detail.text.endswith(money(each)):
-                pen.ask("table", "item_unit", tail(detail, 1), item=item.text)
-        else:
-            number = pen.write(str(count), pen.left + wide * 0.66, pen.y, align="right", limit=wide * 0.1)
-            amount = pen.write(price, pen.right, pen.y, align="right", limit=wide * 0.3)
-            item = pen.line(name, limit=wide * 0.56)
-            if not item:
-                pen.skip(1)
+        item, number, amount = (item_in_two_lines if two else item_in_one_line)(pen, name, count, each, price)
         if item and amount:
             pen.ask("table", "item_price", amount, item=item.text)
-            pen.ask("table", "item_qty", number, item=item.text)
-            pen.facts.append((item.text, amount.text))
-            if index < len(NTH):
-                pen.ask("table", "item_nth", item, nth=NTH[index])
+            ask_item(pen, index, item, number, amount)
         items.append(item)
         amounts.append(amount)
     purchases(pen, till, items, amounts)
     if rng.random() < 0.3 and pen.y + 10 * style.size <= pen.bottom:
         key_line(pen, rng.choice(("Total Qty", "No. of items", "Item count")), str(sum(n for _, n, _ in till.items)))
+
+
+def item_in_two_lines(pen: Pen, name: str, count: int, each: float, price: str) -> tuple[Mark, Mark, Mark]:
+    """Code and name above count, price of one and price: marks of name, count and price."""
+    rng, wide = pen.rng, pen.right - pen.left
+    code = rng.randint(100, 9999999) if rng.random() < 0.4 else ""
+    item = pen.line(f"{code} {name}", limit=wide)
+    detail = pen.write(f"{count} x {money(each)}", pen.left + 1.5 * pen.style.size, pen.y, limit=wide * 0.6)
+    amount = pen.line(price, pen.right, align="right", limit=wide * 0.38)
+    if code and item:
+        pen.ask("table", "item_code", Mark(str(code), item.first, item.first + 1), item=name)
+        item = after_label(item, "x")
+    if detail.text.endswith(money(each)):
+        pen.ask("table", "item_unit", tail(detail, 1), item=item.text)
+    return item, Mark(str(count), detail.first, detail.first + 1) if detail else NOTHING, amount
+
+
+def item_in_one_line(pen: Pen, name: str, count: int, each: float, price: str) -> tuple[Mark, Mark, Mark]:
+    """Name, count and price side by side: their marks."""
+    wide = pen.right - pen.left
+    number = pen.write(str(count), pen.left + wide * 0.66, pen.y, align="right", limit=wide * 0.1)
+    amount = pen.write(price, pen.right, pen.y, align="right", limit=wide * 0.3)
+    item = pen.line(name, limit=wide * 0.56)
+    if not item:
+        pen.skip(1)
+    return item, number, amount
+
+
+def ask_item(pen: Pen, index: int, item: Mark, number: Mark, amount: Mark, unit: Mark = NOTHING) -> None:
+    """Questions for the count, the unit price and the place of an item of a bill."""
+    pen.ask("table", "item_qty", number, item=item.text)
+    pen.ask("table", "item_unit", unit, item=item.text)
+    pen.facts.append((item.text, amount.text))
+    if index < len(NTH):
+        pen.ask("table", "item_nth", item, nth=NTH[index])
 
 
 def purchases(pen: Pen, till: Till, items: list[Mark], amounts: list[Mark]) -> None:
@@ -256,27 +268,7 @@ def sums(pen: Pen, till: Till) -> None:
     """Subtotal, tax, rounding, total, cash and change."""
     rng, style = pen.rng, pen.style
     divider(pen)
-    till.net = sum(number * each for _, number, each in till.items)
-    till.tax = round(till.net * till.rate / 100, 2)
-    exact = till.net + till.tax
-    till.total = round(exact * 20) / 20 if rng.random() < 0.5 else exact
-    rows = [(rng.choice(("Subtotal", "SUB TOTAL", "Sub-Total", "Gross Amt")), till.net)] if rng.random() < 0.6 else []
-    if till.rate and rng.random() < 0.8:
-        rows.append(
-            (rng.choice(("GST {:g}%", "Tax {:g}%", "VAT @ {:g}%", "Total GST ({:g}%)")).format(till.rate), till.tax)
-        )
-    if rng.random() < 0.4:
-        rows.append((rng.choice(("Rounding", "Rounding Adj", "ROUND ADJ")), till.total - exact))
-    label = rng.choice(TOTALS)
-    rows.append((label, till.total))
-    paid = till.total + rng.choice((0, 0, 0.35, 1.5, 7.2, 20))
-    if rng.random() < 0.65:
-        rows += [
-            (rng.choice(("CASH", "Cash", "Paid", "TENDERED")), paid),
-            (rng.choice(("Change", "CHANGE")), paid - till.total),
-        ]
-    elif rng.random() < 0.5:
-        rows.append((rng.choice(("VISA", "Credit Card", "MASTERCARD")), till.total))
+    rows, label = rows_of(till, rng)
     indent = rng.choice((0.0, 0.0, 0.3)) * (pen.right - pen.left)
     written: list[tuple[str, float, Mark]] = []
     for key, value in rows:
@@ -300,6 +292,32 @@ def sums(pen: Pen, till: Till) -> None:
             total_claim(pen, round(value, 2), amount)
     paid_how(pen, written)
     divider(pen)
+
+
+def rows_of(till: Till, rng: random.Random) -> tuple[list[tuple[str, float]], str]:
+    """Keys and values of the sums, and the key of the total."""
+    till.net = sum(number * each for _, number, each in till.items)
+    till.tax = round(till.net * till.rate / 100, 2)
+    exact = till.net + till.tax
+    till.total = round(exact * 20) / 20 if rng.random() < 0.5 else exact
+    rows = [(rng.choice(("Subtotal", "SUB TOTAL", "Sub-Total", "Gross Amt")), till.net)] if rng.random() < 0.6 else []
+    if till.rate and rng.random() < 0.8:
+        rows.append(
+            (rng.choice(("GST {:g}%", "Tax {:g}%", "VAT @ {:g}%", "Total GST ({:g}%)")).format(till.rate), till.tax)
+        )
+    if rng.random() < 0.4:
+        rows.append((rng.choice(("Rounding", "Rounding Adj", "ROUND ADJ")), till.total - exact))
+    label = rng.choice(TOTALS)
+    rows.append((label, till.total))
+    paid = till.total + rng.choice((0, 0, 0.35, 1.5, 7.2, 20))
+    if rng.random() < 0.65:
+        rows += [
+            (rng.choice(("CASH", "Cash", "Paid", "TENDERED")), paid),
+            (rng.choice(("Change", "CHANGE")), paid - till.total),
+        ]
+    elif rng.random() < 0.5:
+        rows.append((rng.choice(("VISA", "Credit Card", "MASTERCARD")), till.total))
+    return rows, label
 
 
 def paid_how(pen: Pen, rows: list[tuple[str, float, Mark]]) -> None:
@@ -329,112 +347,3 @@ def tax_summary(pen: Pen, till: Till) -> None:
         pen.write(right, pen.right, pen.y, align="right", limit=wide * 0.24)
         pen.skip(1)
     divider(pen)
-
-
-def invoice(pen: Pen) -> None:
-    """An invoice: letterhead, customer, numbers in a block, items in a table, sums, terms."""
-    rng, texts, style, pen.noun = pen.rng, pen.texts, pen.style, "invoice"
-    style.size = min(style.size, (pen.right - pen.left) / 26)
-    style.justify = False
-    letterhead(pen)
-    word = rng.choice(
-        ("INVOICE", "Invoice", "STATEMENT", "PURCHASE ORDER", "Tax Invoice", "QUOTATION", "Commercial Invoice")
-    )
-    align, x = rng.choice((("center", pen.width / 2), ("right", pen.right), ("left", pen.left)))
-    title = pen.line(word, x, style.size * rng.uniform(1.4, 2.6), style.head, 0.3, align=align, shrink=True)
-    pen.ask("title", "title", title)
-    parties(pen)
-    till = Till(pen, rng.randint(1, 12), rng.choice((1, 8, 60)))
-    pen.bottom -= style.size * 8
-    invoice_items(pen, till)
-    pen.bottom += style.size * 8
-    full_left, pen.left = pen.left, pen.left + (pen.right - pen.left) * rng.choice((0.45, 0.55))
-    sums(pen, till)
-    pen.left = full_left
-    if rng.random() < 0.6:
-        key_line(
-            pen,
-            rng.choice(("Terms", "Payment terms")),
-            rng.choice(("Net 30 days", "Due on receipt", "2% 10 days, net 30", "C.O.D.")),
-        )
-    if rng.random() < 0.5:
-        pen.paragraph(texts("sentence"), size=max(9.0, style.size * 0.75), font=style.italic)
-    running(pen)
-
-
-def parties(pen: Pen) -> None:
-    """The customer on the left, numbers and dates on the right."""
-    rng, texts, style = pen.rng, pen.texts, pen.style
-    top, split = pen.y, pen.left + (pen.right - pen.left) * 0.5
-    label = rng.choice(("Bill To", "Sold To", "TO", "Customer", "Ship To", "Client"))
-    pen.write(label + ":", pen.left, pen.y, font=style.bold)
-    pen.skip(1)
-    lines = [texts("company") if rng.random() < 0.6 else texts("name"), texts("street"), place(pen)]
-    limit = split - pen.left - style.size
-    marks = [pen.line(line, font=style.value, limit=limit, shrink=True) for line in lines]
-    pen.ask_key(label, marks[:1], 2)
-    low, pen.y, left = pen.y, top, pen.left
-    pen.left = split
-    at = split + style.size * 6.5 if rng.random() < 0.6 else 0.0
-    box = rng.random() < 0.3
-    for index, (key, kind) in enumerate(ORDER):
-        if rng.random() < (0.85 if index < 2 else 0.35):
-            key_line(pen, key, str(rng.randint(1, 9)) if kind == "count" else texts(kind), at=at)
-    if box and pen.y > top:
-        pen.frame(split - 6, top - 4, pen.right + 4, pen.y + 2)
-    pen.left, pen.y = left, max(low, pen.y)
-    pen.skip(0.8)
-
-
-def invoice_items(pen: Pen, till: Till) -> None:
-    """The items in columns: quantity, description, unit price, amount."""
-    rng, style = pen.rng, pen.style
-    wide, ruled = pen.right - pen.left, rng.random() < 0.5
-    edges = [pen.left + wide * share for share in (0.0, 0.12, 0.6, 0.79, 1.0)]
-    names = rng.choice((("Qty", "Description", "Unit Price", "Amount"), ("QUANTITY", "ARTICLE", "PRICE", "TOTAL"),
-                        ("No.", "Item", "Rate", "Total")))  # fmt: skip
-    top, row = pen.y, style.size * rng.uniform(1.25, 1.7)
-    if rng.random() < 0.4:
-        pen.fill(pen.left, top - 2, pen.right, top + row - 3, 0.15, rng.choice((0.0, rng.random())))
-
-    def cells(texts: tuple[str, ...], font: int) -> list[Mark]:
-        marks = []
-        for column, text in enumerate(texts):
-            align, x = ("left", edges[column] + 4) if column < 2 else ("right", edges[column + 1] - 4)
-            limit = edges[column + 1] - edges[column] - 8
-            marks.append(pen.write(text, x, pen.y, font=font, align=align, limit=limit, shrink=True))
-        pen.y += row
-        return marks
-
-    cells(names, style.bold)
-    items, amounts, done = list[Mark](), list[Mark](), 0
-    for name, count, each in till.items:
-        if pen.y + row > pen.bottom and done:
-            break
-        number, item, unit, amount = cells((str(count), name, money(each), money(count * each)), style.value)
-        done += 1
-        items.append(item)
-        amounts.append(amount)
-        if item:
-            pen.ask(
-                "table",
-                "item_price" if rng.random() < 0.5 else "cell",
-                amount,
-                item=item.text,
-                row=item.text,
-                column=names[3],
-            )
-            pen.ask("table", "item_qty", number, item=item.text)
-            pen.ask("table", "item_unit", unit, item=item.text)
-            pen.facts.append((item.text, amount.text))
-            if done <= len(NTH):
-                pen.ask("table", "item_nth", item, nth=NTH[done - 1])
-    till.items = till.items[:done]
-    purchases(pen, till, items, amounts)
-    pen.y += row * rng.choice((0, 0, 1, 2)) if pen.y + 10 * style.size < pen.bottom else 0
-    if ruled:
-        pen.frame(pen.left, top - 3, pen.right, pen.y)
-        pen.rule(pen.left, top + row - 3, pen.right, top + row - 3)
-        for x in edges[1:-1]:
-            pen.rule(x, top - 3, x, pen.y, 1)
-    pen.skip(0.4)

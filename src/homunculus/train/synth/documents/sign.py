@@ -13,6 +13,7 @@ NOTICES = (
     "ONE WAY", "TAXI", "PARKING", "EMERGENCY EXIT", "MIND THE STEP", "HOTEL", "PHARMACY", "BAKERY", "CAFE",
     "RESTAURANT", "BUS STOP",
 )  # fmt: skip
+CONTACTS = (("phone", ("Tel", "Phone", "T")), ("fax", ("Fax", "F")), ("email", ("E-mail", "")), ("url", ("", "Web")))
 
 
 def fitted(pen: Pen, text: str, width: float, most: float, font: int) -> float:
@@ -173,8 +174,7 @@ def card(pen: Pen) -> None:
     x0, y0 = rng.uniform(2, pen.width - wide - 2), rng.uniform(2, pen.height - tall - 2)
     style.size = max(min(tall / rng.uniform(12, 16), wide / 24), 9.5)
     pen.frame(x0, y0, x0 + wide, y0 + tall, 1.5, 0.5)
-    dark = rng.random() < 0.15
-    if dark:
+    if rng.random() < 0.15:
         pen.fill(x0, y0, x0 + wide, y0 + tall, 0.85, rng.random())
         style.ink = -style.ink
     pen.left, pen.right = x0 + 0.06 * wide, x0 + 0.94 * wide
@@ -199,12 +199,7 @@ def card(pen: Pen) -> None:
         pen.skip(rng.uniform(0.1, 0.6))
     pen.ask("address", "street", put(texts("street")), whom=who)
     place_questions(pen, put(place(pen)), who)
-    for kind, names in (
-        ("phone", ("Tel", "Phone", "T")),
-        ("fax", ("Fax", "F")),
-        ("email", ("E-mail", "")),
-        ("url", ("", "Web")),
-    ):
+    for kind, names in CONTACTS:
         if rng.random() < 0.7:
             before = rng.choice(names)
             mark = put(f"{before}: {texts(kind)}" if before else texts(kind))
