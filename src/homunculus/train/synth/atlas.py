@@ -252,16 +252,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pick", help="a text with the file names to take, one on a line; else all are taken")
     parser.add_argument("--limit", type=int, help="pack at most so many faces")
     parser.add_argument("--sheet", help="also draw a contact sheet to this image file")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        paths = find_fonts(asked.folders)
-        if asked.pick:
-            paths = picked(paths, Path(asked.pick).read_text(encoding="utf-8"))
-        faces, left_out = read_faces(paths, asked.limit)
+        paths = find_fonts(options.folders)
+        if options.pick:
+            paths = picked(paths, Path(options.pick).read_text(encoding="utf-8"))
+        faces, left_out = read_faces(paths, options.limit)
         atlas = Atlas.of(faces)
-        atlas.save(asked.out)
-        if asked.sheet:
-            with replacing(asked.sheet) as unfinished:
+        atlas.save(options.out)
+        if options.sheet:
+            with replacing(options.sheet) as unfinished:
                 sheet(atlas).save(unfinished)
     except (InputError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

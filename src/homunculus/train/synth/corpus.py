@@ -146,11 +146,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", required=True, help="the .json.gz file to write")
     parser.add_argument("--corpus", nargs="*", default=[], metavar="WORDS_JSONL", help="pages of real words to add")
     parser.add_argument("--plain", action="store_true", help="take our small vocabulary, not wordfreq and Faker")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        pools = own_pools(Random(0)) if asked.plain else wide_pools(Random(0))
-        pools |= corpus_pools(asked.corpus, common=set(pools["word"][:30_000]))
-        with replacing(asked.out) as unfinished:
+        pools = own_pools(Random(0)) if options.plain else wide_pools(Random(0))
+        pools |= corpus_pools(options.corpus, common=set(pools["word"][:30_000]))
+        with replacing(options.out) as unfinished:
             unfinished.write_bytes(gzip.compress(json.dumps(pools).encode("ascii"), 9, mtime=0))
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)

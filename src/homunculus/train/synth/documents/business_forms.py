@@ -154,11 +154,10 @@ def option_boxes(pen: Pen, options: tuple[str, ...], x: float, right: float, y: 
 def filled(sheet: Sheet, empty: list[str]) -> None:
     """Whether some fields are filled in."""
     pen = sheet.pen
-    known = {one.name for one in sheet.fields}
     labels = [line for line in pen.marks if line.text.lower() in sheet.used]
     blank = {label.lower() for name in empty for label in sheet.terms.get(name, Term("", (), ())).labels}
     open_ = [mark for mark in labels if mark.text.lower() in blank]
-    full = [mark for one in sheet.fields if one.name in known for mark in labels if mark.text == one.label]
+    full = [mark for one in sheet.fields for mark in labels if mark.text == one.label]
     for truth, marks in ((True, full), (False, open_)):
         mark = pen.rng.choice(marks) if marks else NOTHING
         if mark and len(mark.text) <= LONG:

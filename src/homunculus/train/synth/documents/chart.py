@@ -27,7 +27,7 @@ def framed(
     pen: Pen, data: Data, legend: bool, wide_labels: float, axes: bool = True, lying: bool = False
 ) -> tuple[Plot, list[Mark]]:
     """Title, legend and source around the plot; the plot is what is left. Legend marks come with it."""
-    rng, pen.noun = pen.rng, rng_noun(pen)
+    rng, pen.noun = pen.rng, pen.rng.choice(("chart", "graph", "figure"))
     size = min(max((pen.height * pen.width) ** 0.5 / rng.uniform(32, 62), 9.5), 40.0)
     left, right = pen.width * 0.05, pen.width * 0.96
     top, low = around(pen)
@@ -86,11 +86,6 @@ def around(pen: Pen) -> tuple[float, float]:
     top, pen.y, pen.bottom = pen.y + 0.02 * pen.height, end + 0.02 * pen.height, pen.height * 0.97
     body(pen, rng.randint(0, 3))
     return top, end
-
-
-def rng_noun(pen: Pen) -> str:
-    """What the chart is called."""
-    return pen.rng.choice(("chart", "graph", "figure"))
 
 
 def tint(index: int, shift: float) -> tuple[float, float]:

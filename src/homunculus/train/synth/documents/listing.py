@@ -22,7 +22,7 @@ LIST_HEADS = (
 
 def listing(pen: Pen) -> None:
     """Contents, an agenda, minutes: numbered or timed items."""
-    rng, texts, style, pen.noun = pen.rng, pen.texts, pen.style, rng_noun(pen)
+    rng, texts, style, pen.noun = pen.rng, pen.texts, pen.style, pen.rng.choice(("contents", "agenda", "list"))
     align = rng.choice(("center", "left"))
     x = pen.width / 2 if align == "center" else pen.left
     if rng.random() < 0.4:
@@ -37,11 +37,6 @@ def listing(pen: Pen) -> None:
     pen.skip(rng.uniform(0.3, 1.5))
     {"contents": contents, "agenda": agenda, "list": numbered}[pen.noun](pen)
     running(pen)
-
-
-def rng_noun(pen: Pen) -> str:
-    """Which list it is."""
-    return pen.rng.choice(("contents", "agenda", "list"))
 
 
 def contents(pen: Pen) -> None:
