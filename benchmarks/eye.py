@@ -38,7 +38,7 @@ from homunculus.reader.weights import SHIPPED, digest
 from homunculus.relevance import Scene
 from homunculus.runtime.files import replacing
 from homunculus.tokens import patches
-from homunculus.train.looks import nearest
+from homunculus.train.tasks.selections import nearest
 
 PARTS = ("found", "overlap", "speed")
 METHODS = ("query", "opponent", "learned", "saliency", "information", "centre", "random", "oracle")

@@ -4,7 +4,7 @@ python benchmarks/pages.py                           # built-in letters and word
 python benchmarks/pages.py --config configs/eye.toml --device cuda     # every canvas of a plan
 
 layout   pages a second from the worker processes
-drawing  pages a second from a draft to worn pixels and moved labels on the device; the mean counts slow batches in full
+drawing  pages a second from a draft to degraded pixels and labels on the device; the mean counts slow batches in full
 both     pages a second through one into the other, as a run takes them
 
 Only drawn pages are measured: real scans of a plan are left out.
@@ -33,11 +33,12 @@ from homunculus import InputError
 from homunculus.eval.machine import machine
 from homunculus.reader.letters import BLANK
 from homunculus.runtime.files import replacing
-from homunculus.train.layouts import Type, lay_out
-from homunculus.train.loop import Pages, set_up
-from homunculus.train.pages import Draft
-from homunculus.train.recipe import Canvas, DataSources, Recipe, read_plan
-from homunculus.train.stream import Stream
+from homunculus.train.config import Canvas, DataSources, Recipe, read_plan
+from homunculus.train.synth.drafts import Draft
+from homunculus.train.synth.layouts import Typefaces, lay_out
+from homunculus.train.tasks.page_source import PageSource
+from homunculus.train.tasks.page_stream import PageStream
+from homunculus.train.trainer.distributed import set_up
 
 CANVAS = Canvas(1024, 768, 16)  # without a plan
 COUNTED = 256  # pages whose contents are counted
@@ -45,22 +46,22 @@ WARM = 4  # batches drawn before the clock starts
 CHECKED = 4  # batches drawn twice
 
 
-def measure(pages: Pages, recipe: Recipe, canvas: Canvas, workers: int, batches: int) -> dict[str, object]:
+def measure(source: PageSource, recipe: Recipe, canvas: Canvas, workers: int, batches: int) -> dict[str, object]:
     """All figures of one canvas."""
     recipe = replace(recipe, canvases=[canvas])
-    stream = Stream(recipe, pages.atlas, pages.texts, None, 0)
+    stream = PageStream(recipe, source.atlas, source.texts, None, 0)
     rounds = batches + -batches % max(1, workers)  # whole turns of the workers
     layout, drafts = layout_speed(stream, workers, rounds, keep=batches)
-    times = draw_times(pages, drafts, recipe)
-    both = speed_of_both(stream, pages, workers, rounds)
+    times = draw_times(source, drafts, recipe)
+    both = speed_of_both(stream, source, workers, rounds)
     row = {"height": canvas.height, "width": canvas.width, "batch": canvas.batch}
     row |= {"layout_pages_s": layout, "draw_pages_s": canvas.batch / statistics.median(times)}
     row |= {"draw_mean_pages_s": canvas.batch / statistics.mean(times), "both_pages_s": both}
-    row |= on_a_page(pages, recipe, canvas) | labelled(drafts)
-    return row | repeats(stream, pages, drafts)
+    row |= on_a_page(source, recipe, canvas) | labelled(drafts)
+    return row | repeats(stream, source, drafts)
 
 
-def layout_speed(stream: Stream, workers: int, batches: int, keep: int) -> tuple[float, list[Draft]]:
+def layout_speed(stream: PageStream, workers: int, batches: int, keep: int) -> tuple[float, list[Draft]]:
     """Pages a second from the loader once nothing that it made ahead is left, and the first drafts."""
     loader = stream.loader(workers)
     drafts = [next(loader) for _ in range(2 * max(1, workers))][:keep]
@@ -72,28 +73,28 @@ def layout_speed(stream: Stream, workers: int, batches: int, keep: int) -> tuple
     return batches * stream.recipe.canvases[0].batch / (time.perf_counter() - begin), drafts
 
 
-def draw_times(pages: Pages, drafts: list[Draft], recipe: Recipe) -> list[float]:
-    """Seconds of each draft from its tensors in memory to sheets on the device."""
-    _draw((drafts[turn % len(drafts)] for turn in range(WARM)), pages, recipe.hard, WARM)
+def draw_times(source: PageSource, drafts: list[Draft], recipe: Recipe) -> list[float]:
+    """Seconds of each draft from its tensors in memory to pixels on the device."""
+    _draw((drafts[turn % len(drafts)] for turn in range(WARM)), source, recipe.degrade, WARM)
     torch.manual_seed(recipe.seed)
-    device = pages.device.type
-    return [times_ms(lambda d=draft: pages.sheets(d, recipe.hard), 1, device)[0] / 1e3 for draft in drafts]
+    device = source.device.type
+    return [times_ms(lambda d=draft: source.render(d, recipe.degrade), 1, device)[0] / 1e3 for draft in drafts]
 
 
-def speed_of_both(stream: Stream, pages: Pages, workers: int, batches: int) -> float:
+def speed_of_both(stream: PageStream, source: PageSource, workers: int, batches: int) -> float:
     """Pages a second when each batch is drawn as the workers hand it over and lay out the next."""
     loader = stream.loader(workers)
-    _draw(loader, pages, stream.recipe.hard, 2 * max(1, workers))
-    torch.manual_seed(stream.recipe.seed)  # wear by the same lots as in `draw_times`
+    _draw(loader, source, stream.recipe.degrade, 2 * max(1, workers))
+    torch.manual_seed(stream.recipe.seed)  # the same random degradations as in `draw_times`
     begin = time.perf_counter()
-    _draw(loader, pages, stream.recipe.hard, batches)
+    _draw(loader, source, stream.recipe.degrade, batches)
     return batches * stream.recipe.canvases[0].batch / (time.perf_counter() - begin)
 
 
-def _draw(drafts: Iterator[Draft], pages: Pages, hard: float, batches: int) -> None:
+def _draw(drafts: Iterator[Draft], source: PageSource, strength: float, batches: int) -> None:
     for _ in range(batches):
-        pages.sheets(next(drafts), hard)
-    _finish(pages.device)
+        source.render(next(drafts), strength)
+    _finish(source.device)
 
 
 def _finish(device: torch.device) -> None:
@@ -101,13 +102,13 @@ def _finish(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
-def on_a_page(pages: Pages, recipe: Recipe, canvas: Canvas) -> dict[str, float]:
+def on_a_page(source: PageSource, recipe: Recipe, canvas: Canvas) -> dict[str, float]:
     """How many characters, words and questions there are on a page, on average."""
     rng = random.Random(recipe.seed)
-    pages.texts.reseed(recipe.seed)
-    type_ = Type(pages.atlas.advance.numpy(), pages.atlas.traits, pages.atlas.names)
+    source.texts.reseed(recipe.seed)
+    typefaces = Typefaces.of(source.atlas)
     kinds = rng.choices([*recipe.kinds] or [None], [*recipe.kinds.values()] or None, k=COUNTED)
-    found = [lay_out(kind, canvas.height, canvas.width, pages.texts, type_, rng) for kind in kinds]
+    found = [lay_out(kind, canvas.height, canvas.width, source.texts, typefaces, rng) for kind in kinds]
     counts = {"characters": "glyphs", "words": "words", "questions": "questions"}
     return {name: statistics.mean(len(getattr(page, part)) for page in found) for name, part in counts.items()}
 
@@ -118,7 +119,7 @@ def labelled(drafts: list[Draft]) -> dict[str, float]:
     return {"questions_asked": asked / sum(draft.size[0] for draft in drafts)}
 
 
-def repeats(stream: Stream, pages: Pages, drafts: list[Draft]) -> dict[str, object]:
+def repeats(stream: PageStream, source: PageSource, drafts: list[Draft]) -> dict[str, object]:
     """Whether this process makes the drafts that the workers made, and whether a seed gives the same pixels twice."""
     drafts = drafts[:CHECKED]
     alike = all(same(draft, stream.batch(n)) for n, draft in enumerate(drafts))
@@ -127,7 +128,7 @@ def repeats(stream: Stream, pages: Pages, drafts: list[Draft]) -> dict[str, obje
         twice = []
         for _ in range(2):
             torch.manual_seed(n)
-            twice.append(pages.sheets(draft, stream.recipe.hard).pixels)
+            twice.append(source.render(draft, stream.recipe.degrade).pixels)
         wrong += int((twice[0] != twice[1]).sum())
         total += twice[0].numel()
     return {"same_drafts": alike, "same_pixels": wrong == 0, "share_of_pixels_that_differ": wrong / total}
@@ -188,7 +189,7 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
 
 def run(args: argparse.Namespace, console: Console) -> dict:
     sources, recipes = plan_of(args)
-    pages = Pages(sources, set_up(args.device))
+    source = PageSource(sources, set_up(args.device))
     workers = sources.workers if args.workers is None else args.workers
     results = {"machine": machine(args.device), "config": args.config.name if args.config else "built-in"}
     results |= {"workers": workers, "batches": args.batches, "rows": []}
@@ -196,7 +197,7 @@ def run(args: argparse.Namespace, console: Console) -> dict:
         for canvas in recipe.canvases:
             canvas = replace(canvas, batch=args.batch or canvas.batch)
             console.print(f"{name}, {canvas.height} x {canvas.width}: {args.batches} batches of {canvas.batch} pages")
-            results["rows"].append({"recipe": name} | measure(pages, recipe, canvas, workers, args.batches))
+            results["rows"].append({"recipe": name} | measure(source, recipe, canvas, workers, args.batches))
     return results
 
 

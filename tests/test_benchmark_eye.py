@@ -12,7 +12,7 @@ import eye
 import eye_data as data
 from homunculus import CellTree, Eye, Selection
 from homunculus.eval.metrics import ratio, resamples
-from homunculus.train.looks import nearest
+from homunculus.train.tasks.selections import nearest
 
 LINES = [(60, 130 + 30 * line, 230, 152 + 30 * line) for line in range(22)]
 AMOUNTS = [(400, 130 + 30 * line, 500, 152 + 30 * line) for line in range(22)]

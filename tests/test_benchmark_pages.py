@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import pages
-from homunculus.train.loop import Pages
-from homunculus.train.recipe import Canvas, DataSources, Recipe
-from homunculus.train.stream import Stream
+from homunculus.train.config import Canvas, DataSources, Recipe
+from homunculus.train.tasks.page_source import PageSource
+from homunculus.train.tasks.page_stream import PageStream
 
 SMOKE = Path(__file__).parents[1] / "configs" / "smoke.toml"
 
@@ -24,8 +24,8 @@ def _few(monkeypatch):
 @pytest.fixture
 def small():
     """What pages are made of, a stream of two small ones at a time, and its first two batches."""
-    made = Pages(DataSources(), torch.device("cpu"))
-    stream = Stream(Recipe(1, [Canvas(160, 160, 2)]), made.atlas, made.texts, None, 0)
+    made = PageSource(DataSources(), torch.device("cpu"))
+    stream = PageStream(Recipe(1, [Canvas(160, 160, 2)]), made.atlas, made.texts, None, 0)
     return made, stream, [stream.batch(n) for n in range(2)]
 
 

@@ -16,14 +16,14 @@ from homunculus.reader.language import Language, load_language
 from homunculus.reader.lines import Line
 from homunculus.reader.lora import Lora, sizes_of
 from homunculus.reader.prompt import END, NOT_FOUND
-from homunculus.train.answering import AnswerTask
-from homunculus.train.lessons import ANSWERS, LENGTHS, Lessons, LessonSettings, held
 from homunculus.train.questions import augment
 from homunculus.train.questions.auto_questions import auto_questions
+from homunculus.train.questions.lessons import ANSWERS, LENGTHS, Lessons, LessonSettings, val_batches
 from homunculus.train.questions.locate import holds, locate
 from homunculus.train.questions.pages import load_set, true_lines
 from homunculus.train.questions.sample import Sample
-from homunculus.train.scans import held_back
+from homunculus.train.scans.folders import is_val
+from homunculus.train.tasks.answer import AnswerTask
 from speaking import tiny_language
 
 DATA = Path(os.environ.get("HOMUNCULUS_DATA", "data"))
@@ -98,16 +98,16 @@ def test_the_same_seed_gives_the_same_batches_and_workers_differ(lessons, settin
     assert later[0].shape != first[0][0].shape or not torch.equal(later[0], first[0][0])
 
 
-def test_held_back_pages_are_validated_on_and_never_trained_on(lessons, settings, language):
+def test_validation_pages_are_validated_on_and_never_trained_on(lessons, settings, language):
     names = {page.name.split("/", 2)[2] for page, _ in lessons.composer.sources.auto}
-    assert names and not any(map(held_back, names))
-    kept = {page.name.split("/", 2)[2] for page in load_set(Path(settings.data), "docvqa", {}, held=True)}
-    assert kept and all(map(held_back, kept)) and not kept & names
-    batches = held(settings, language.tokenizer, 50)
+    assert names and not any(map(is_val, names))
+    kept = {page.name.split("/", 2)[2] for page in load_set(Path(settings.data), "docvqa", {}, val=True)}
+    assert kept and all(map(is_val, kept)) and not kept & names
+    batches = val_batches(settings, language.tokenizer, 50)
     asked = sum(int((answer[:, 0] >= 0).sum()) for _, _, answer in batches)
-    pages = [page for name in settings.sets for page in load_set(Path(settings.data), name, {}, held=True)]
+    pages = [page for name in settings.sets for page in load_set(Path(settings.data), name, {}, val=True)]
     assert asked == sum(len(page.questions) for page in pages)
-    assert len(held(settings, language.tokenizer, 1)) == 1
+    assert len(val_batches(settings, language.tokenizer, 1)) == 1
 
 
 def test_about_a_tenth_of_the_lessons_is_unanswerable_and_says_so(drawn):
@@ -160,9 +160,9 @@ def test_another_answer_of_the_same_shape_stands_wherever_the_first_did():
 
 def test_misreadings_leave_the_answer_legible_and_exchanged_bands_keep_all_lines():
     for seed in range(40):
-        worn = augment.misread(PAGE, random.Random(seed))
-        assert len(worn.lines) == len(PAGE.lines) and all(line.text for line in worn.lines)
-        assert "3" in worn.lines[1].text and worn.answer == PAGE.answer
+        wrong = augment.misread(PAGE, random.Random(seed))
+        assert len(wrong.lines) == len(PAGE.lines) and all(line.text for line in wrong.lines)
+        assert "3" in wrong.lines[1].text and wrong.answer == PAGE.answer
         moved = augment.exchange_bands(PAGE, random.Random(seed))
         assert [line.text for line in moved.lines] == [line.text for line in PAGE.lines]
         assert len({line.box[1] for line in moved.lines}) == len(PAGE.lines)
@@ -219,7 +219,7 @@ def test_answers_are_learned_and_only_the_lora_is_saved(lessons, tmp_path):
     torch.manual_seed(0)
     task = AnswerTask(Lora(rank=8, **sizes_of(language.model)), language)
     assert set(task.state_dict()) == {f"model.{name}" for name in task.model.state_dict()}
-    assert task.about["sizes"] == task.model.sizes
+    assert task.header["sizes"] == task.model.sizes
     batch = next(iter(lessons))
     batch = [part[:4] for part in batch]
     optimizer = torch.optim.AdamW(task.parameters(), 1e-2)

@@ -6,13 +6,13 @@ import re
 import numpy as np
 import pytest
 
-from homunculus.train.documents import business_values, wording
-from homunculus.train.documents.business_datasheet import SPECS
-from homunculus.train.documents.business_form_terms import FORMS
-from homunculus.train.documents.business_terms import BILLING, PAYROLL, STATEMENT
-from homunculus.train.documents.page import Pen
-from homunculus.train.layouts import KINDS, WEIGHTS, DrawnPage, lay_out
-from homunculus.train.text import Texts
+from homunculus.train.synth.documents import business_values, wording
+from homunculus.train.synth.documents.business_datasheet import SPECS
+from homunculus.train.synth.documents.business_form_terms import FORMS
+from homunculus.train.synth.documents.business_terms import BILLING, PAYROLL, STATEMENT
+from homunculus.train.synth.documents.page import Pen
+from homunculus.train.synth.layouts import KINDS, WEIGHTS, DrawnPage, lay_out
+from homunculus.train.synth.text import Texts
 from test_train_layouts import TYPE, WORKED, check_boxes, check_text
 
 OURS = ("billing", "statement", "boxed_form", "dense_table", "datasheet")
@@ -43,7 +43,7 @@ def test_answers_are_the_words_they_point_at(pages):
     for layout in pages:
         for asked in layout.questions:
             if asked.sort not in WORKED:
-                assert asked.words and asked.answer == layout.said(asked.words), asked
+                assert asked.words and asked.answer == layout.text_of(asked.words), asked
                 assert asked.answer in " ".join(layout.lines) or " " in asked.answer
 
 

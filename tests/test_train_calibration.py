@@ -13,9 +13,9 @@ from homunculus.reader import load_reader
 from homunculus.reader.calibration import FEATURES, Calibration
 from homunculus.reader.model import Answer
 from homunculus.reader.prompt import NOT_FOUND
-from homunculus.train import calibration
-from homunculus.train.calibration import calibrate, fitted, log_loss
-from homunculus.train.scans import held_back
+from homunculus.train.scans.folders import is_val
+from homunculus.train.trainer import calibration
+from homunculus.train.trainer.calibration import calibrate, fitted, log_loss
 from readers import pages, tiny_reader
 
 TRUE = Calibration((0.6, 0.3, 0.8, -0.4, -0.2), -0.7)
@@ -65,7 +65,7 @@ def data(tmp_path) -> Path:
     fresh = (f"images/p{n}.webp" for n in count())
     names = {True: [], False: []}
     while len(names[True]) < 3 or len(names[False]) < 2:
-        names[held_back(name)].append(name) if (name := next(fresh)) else None
+        names[is_val(name)].append(name) if (name := next(fresh)) else None
     new = dict(zip([f"images/{n}.webp" for n in range(5)], names[True][:3] + names[False][:2], strict=True))
     rows = [json.loads(line) for line in (place / "questions.jsonl").read_text().splitlines()]
     (place / "questions.jsonl").write_text("".join(json.dumps(r | {"image": new[r["image"]]}) + "\n" for r in rows))
@@ -102,7 +102,7 @@ def test_the_fit_is_stored_with_the_weights(data, folders, monkeypatch):
     monkeypatch.setattr(reader, "answer", answer)
     monkeypatch.setattr(calibration, "load_reader", lambda *_: reader)
     fit = calibrate(weights, data, ["funsd"], limit=100)
-    assert len(opened) == len(set(opened)) == 3 and all(held_back(f"images/{image.name}") for image in opened)
+    assert len(opened) == len(set(opened)) == 3 and all(is_val(f"images/{image.name}") for image in opened)
     assert (fit.answers, fit.right, fit.not_found) == (9, pytest.approx(1 / 3), 6)  # fields 2 and 3 were not found
     assert fit.after < fit.before  # field 0 was asked once about its own page and once about the next one
     assert fit.calibration(sure) == pytest.approx(0.5, abs=0.15) and fit.calibration(unsure) < 0.2
@@ -121,12 +121,12 @@ def test_the_command_says_what_it_learned(data, folders, homunculus):
     assert fit != Calibration() and math.isfinite(fit.bias)
 
 
-def test_without_held_back_pages_there_is_nothing_to_learn(data, folders):
+def test_without_validation_pages_there_is_nothing_to_learn(data, folders):
     weights, language = folders
     place = data / "funsd" / "train"
     rows = [json.loads(line) for line in (place / "questions.jsonl").read_text().splitlines()]
-    left = [row for row in rows if not held_back(row["image"])]
+    left = [row for row in rows if not is_val(row["image"])]
     (place / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in left))
-    with pytest.raises(InputError, match="no held-back pages"):
+    with pytest.raises(InputError, match="no validation pages"):
         calibrate(weights, data, ["funsd"], 100, language=str(language))
     assert load_reader(weights, language).calibration == Calibration()

@@ -7,8 +7,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from homunculus.train import draw as drawing
-from homunculus.train.atlas import BASELINE, EM, ORIGIN
+from homunculus.train.synth import rasterize as drawing
+from homunculus.train.synth.atlas import BASELINE, EM, ORIGIN
 from training import font, glyph, middle_of
 
 

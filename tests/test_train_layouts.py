@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from homunculus.errors import InputError
-from homunculus.train.documents import wording
-from homunculus.train.layouts import KINDS, DrawnPage, Type, lay_out, main, preview
-from homunculus.train.text import Texts
+from homunculus.train.synth.documents import wording
+from homunculus.train.synth.layouts import KINDS, DrawnPage, Typefaces, lay_out, main, preview
+from homunculus.train.synth.text import Texts
 
 CANVASES = [(1024, 768), (1408, 640), (1792, 1408), (768, 1024), (320, 320)]
 SEEDS = 20
 WORKED = {"count", "compare", "yesno", "absent"}
 
 
-def fonts() -> Type:
+def fonts() -> Typefaces:
     """Faces of differing width: narrow, wide, one pitch; some have a bold and an italic of their own."""
     rng = np.random.default_rng(0)
     base = rng.uniform(0.28, 0.75, 95)
@@ -22,7 +22,7 @@ def fonts() -> Type:
     traits = ["sans", "sans", "sans", "serif", "serif", "mono", "hand", "display"]
     rows = [base * scale for scale in (1, 1.08, 0.97, 0.93, 1.02, 0, 0.85, 1.2)]
     rows[5] = np.full(95, 0.6)
-    return Type(np.array(rows, np.float32), traits, names)
+    return Typefaces(np.array(rows, np.float32), traits, names)
 
 
 TYPE = fonts()

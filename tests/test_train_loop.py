@@ -18,11 +18,12 @@ from PIL import Image
 from homunculus.errors import InputError
 from homunculus.reader import Encoder, Scout, load_encoder, load_scout
 from homunculus.reader.weights import save
-from homunculus.train.loop import Pages, Trainer
-from homunculus.train.plot import read_log
-from homunculus.train.recipe import DataSources, read_plan
-from homunculus.train.stream import Stream
-from homunculus.train.text import Texts
+from homunculus.train.config import DataSources, read_plan
+from homunculus.train.synth.text import Texts
+from homunculus.train.tasks.page_source import PageSource
+from homunculus.train.tasks.page_stream import PageStream
+from homunculus.train.trainer.plot import read_log
+from homunculus.train.trainer.trainer import Trainer
 from training import CPU, SMOKE, font
 
 
@@ -45,7 +46,7 @@ def test_the_smoke_run_learns_and_a_finished_run_started_again_does_nothing(homu
     assert code == 0 and err == "" and time.process_time() - start < 60
     for name, figures in (
         ("encoder", {"dense"}),
-        ("scout", {"find", "usual", "dense", "hit"}),
+        ("scout", {"find", "query_free", "dense", "hit"}),
     ):
         rows = read_log(tmp_path / name / "log.jsonl")
         assert [row["step"] for row in rows] == list(range(5, 41, 5))
@@ -79,7 +80,7 @@ def test_a_killed_run_goes_on_where_it_was_saved(tmp_path):
     assert 0 < saved <= done[-1] and done == list(range(1, done[-1] + 1))
     steps = done[-1] + 5
     recipe = read_plan(plan, steps=steps).recipes["scout"]
-    trainer = Trainer("scout", recipe, Pages(DataSources(), CPU), out / "scout")
+    trainer = Trainer("scout", recipe, PageSource(DataSources(), CPU), out / "scout")
     assert trainer.step == saved
     trainer.run()
     rows = read_log(out / "scout" / "log.jsonl")
@@ -88,12 +89,15 @@ def test_a_killed_run_goes_on_where_it_was_saved(tmp_path):
     assert torch.load(out / "scout" / "state.pt", weights_only=True)["step"] == steps
     with pytest.raises(InputError, match="another network size"):
         Trainer(
-            "scout", replace(recipe, sizes={**recipe.sizes, "joint_depth": 2}), Pages(DataSources(), CPU), out / "scout"
+            "scout",
+            replace(recipe, sizes={**recipe.sizes, "joint_depth": 2}),
+            PageSource(DataSources(), CPU),
+            out / "scout",
         )
 
 
 def test_a_run_taken_up_again_has_all_that_it_had(tmp_path):
-    recipe, pages = read_plan(SMOKE, steps=5, log_every=1).recipes["scout"], Pages(DataSources(), CPU)
+    recipe, pages = read_plan(SMOKE, steps=5, log_every=1).recipes["scout"], PageSource(DataSources(), CPU)
     first = Trainer("scout", recipe, pages, tmp_path)
     for until in (0, 0, 0, 0):
         first.run(until)
@@ -116,7 +120,7 @@ def test_a_run_taken_up_again_has_all_that_it_had(tmp_path):
 
 def test_a_batch_is_the_same_whichever_process_makes_it():
     recipe, atlas = read_plan(SMOKE).recipes["scout"], font()[0]
-    streams = [Stream(recipe, atlas, Texts.builtin(seed), None, first) for seed, first in ((0, 0), (1, 2))]
+    streams = [PageStream(recipe, atlas, Texts.builtin(seed), None, first) for seed, first in ((0, 0), (1, 2))]
     batches = iter(streams[0])
     later = [next(batches) for _ in range(3)][2]
     other = next(iter(streams[1]))
@@ -168,7 +172,7 @@ def test_a_wrong_command_is_one_sentence_and_exit_code_2(homunculus, tmp_path):
 def test_plot_draws_the_log(homunculus, tmp_path):
     pytest.importorskip("matplotlib")
     rows = [{"step": s, "seconds": s, "pages": 4, "lr": 0.1, "find": 9 / s} for s in (1, 2, 3)]
-    rows.append({"step": 3, "held_find": 4.0})
+    rows.append({"step": 3, "val_find": 4.0})
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"step": 4, "fi')
     code, out, _ = homunculus("train", "plot", tmp_path)
     assert code == 0 and str(tmp_path / "log.png") in out
@@ -199,16 +203,16 @@ def test_shipping_a_run_that_holds_no_weights_says_so(homunculus, tmp_path):
 SEVERAL = """
 import sys
 from pathlib import Path
-from homunculus.train import loop
+from homunculus.train.trainer import trainer
 
-run, out, plan = loop.Trainer.run, *sys.argv[1:]
+run, out, plan = trainer.Trainer.run, *sys.argv[1:]
 
-def traced(self, until):
-    run(self, until)
+def traced(self, seconds):
+    run(self, seconds)
     sums = [float(p.double().sum()) for p in self.model.parameters()]
-    Path(out, f"rank{self.rank}").write_text(repr(sums))
+    Path(out, f"rank{self.rank.rank}").write_text(repr(sums))
 
-loop.Trainer.run = traced
+trainer.Trainer.run = traced
 sys.argv = ["homunculus", "train", "eye", "--config", plan, "--out", out, "--only", "scout", "--device", "cpu"]
 from homunculus import cli
 cli.main()

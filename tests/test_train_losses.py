@@ -1,4 +1,4 @@
-"""Losses that teach the right thing, and looks of as many cells as asked for."""
+"""Losses that teach the right thing, and selections of as many cells as asked for."""
 
 import random
 from collections import Counter
@@ -10,9 +10,12 @@ from homunculus.allocators import ALLOCATORS
 from homunculus.cells import CellTree, Selection
 from homunculus.reader.letters import BLANK
 from homunculus.reader.scout import QUESTION
-from homunculus.train import looks, losses
-from homunculus.train.losses import IGNORE, LEGIBLE, cells_under, find_loss, slot_map, slots_of
 from homunculus.train.pages import Labels
+from homunculus.train.tasks import selections
+from homunculus.train.tasks.encoder import fixations
+from homunculus.train.tasks.scout import cells_under, find_loss
+from homunculus.train.tasks.selections import nearest, padded, random_selection
+from homunculus.train.tasks.slots import IGNORE, LEGIBLE, dense_loss, slot_map, slots_of
 
 
 def labels_of(letters: list[list[float]]) -> Labels:
@@ -52,9 +55,9 @@ def test_ignored_slots_cost_nothing_and_right_ones_cost_less():
     right[0, 0, 5] = right[0, 2, BLANK] = 5
     wild = right.clone()
     wild[0, 1] = torch.randn(96) * 50
-    assert losses.dense_loss(right, slots) < losses.dense_loss(logits, slots)
-    torch.testing.assert_close(losses.dense_loss(right, slots), losses.dense_loss(wild, slots))
-    assert losses.dense_loss(logits, torch.full((1, 3), IGNORE)) == 0
+    assert dense_loss(right, slots) < dense_loss(logits, slots)
+    torch.testing.assert_close(dense_loss(right, slots), dense_loss(wild, slots))
+    assert dense_loss(logits, torch.full((1, 3), IGNORE)) == 0
 
 
 def test_cells_under_boxes_are_those_of_brute_force():
@@ -98,34 +101,34 @@ def test_the_encoder_looks_near_a_letter_of_its_page():
     letters = [[0.0, *corner]] * 3 + [[2.0, *edge]] + [[2.0, 37.0, 900.0, 300.0, 16.0]] * 50  # those are not shown
     labels = replace(labels_of([]), letters=torch.tensor(letters))
     torch.manual_seed(0)
-    found = torch.stack([losses.fixations(labels, 4, (480, 640)) for _ in range(300)])
+    found = torch.stack([fixations(labels, 4, (480, 640)) for _ in range(300)])
     assert (found >= 0).all() and (found <= torch.tensor([639.0, 479.0])).all()
     expected = torch.tensor([[40.0, 10.0], [320.0, 240.0], [600.0, 300.0], [320.0, 240.0]])
     torch.testing.assert_close(found.median(0).values, expected, rtol=0, atol=12)
-    assert losses.fixations(labels_of([]), 1, (480, 640)).shape == (1, 2)
+    assert fixations(labels_of([]), 1, (480, 640)).shape == (1, 2)
 
 
 def test_every_allocator_is_drawn_as_often_as_its_entry_says(monkeypatch):
     drawn, nearest = Counter(), Selection.of(CellTree(32, 32), torch.zeros(1, 1, dtype=torch.long))
-    monkeypatch.setattr(looks, "allocate", lambda name, *rest: drawn.update([name]))
-    monkeypatch.setattr(looks, "nearest", lambda *rest: nearest)
+    monkeypatch.setattr(selections, "allocate", lambda name, *rest: drawn.update([name]))
+    monkeypatch.setattr(selections, "nearest", lambda *rest: nearest)
     tree, rng, draws = CellTree(32, 32), random.Random(0), 4000
     for _ in range(draws):
-        looks.drawn_look(tree, torch.tensor([[9.0, 9.0]]), 1, rng)
+        selections.random_selection(tree, torch.tensor([[9.0, 9.0]]), 1, rng)
     weights = {name: entry.training_weight for name, entry in ALLOCATORS.items() if entry.training_weight}
-    total = sum(weights.values()) + looks.NEAREST
+    total = sum(weights.values()) + selections.NEAREST
     assert drawn.keys() == weights.keys()
     for name, weight in weights.items():
         assert abs(drawn[name] / draws - weight / total) < 0.03
 
 
-def test_looks_have_as_many_cells_as_asked_for():
+def test_selections_have_as_many_cells_as_asked_for():
     tree, rng = CellTree(320, 320), random.Random(0)
     fixation = torch.tensor([[50.0, 60.0], [300.0, 10.0]])
     for _ in range(25):
-        selection = looks.padded(looks.drawn_look(tree, fixation, 64, rng), 64)
+        selection = padded(random_selection(tree, fixation, 64, rng), 64)
         assert selection.mask.shape == (2, 64) and selection.mask.all()
-    near = looks.nearest(tree, fixation, 0, 9)
+    near = nearest(tree, fixation, 0, 9)
     away = (near.centre - fixation[:, None]).norm(dim=2)
     assert (near.levels == 0).all() and away[0].max() < 75
     assert tree.locate(fixation[:1, None])[0, 0] in near.indices[0]

@@ -20,18 +20,19 @@ from homunculus.reader.recognizer import CLASSES
 from homunculus.reader.shown import points_on
 from homunculus.reader.strips import MAX_WIDTH, grey_pyramid, sample_strips
 from homunculus.reader.weights import SHIPPED, about
-from homunculus.train.loop import Trainer
-from homunculus.train.ocr import data, feed, finding, recognizing
-from homunculus.train.ocr.data import OcrPage, read_pages, segments_of
-from homunculus.train.ocr.finding import SIDE, FinderTask, PageLines, crops_of, targets_of
-from homunculus.train.ocr.recognizing import LineStore, RecognizerTask, jittered
-from homunculus.train.ocr.store import LEVELS, PageStore, shares_of
-from homunculus.train.plot import read_log
-from homunculus.train.questions.feed import TextLessons, settings_of
+from homunculus.train.config import Canvas, DataSources, Recipe, read_plan
 from homunculus.train.questions.pages import load_transcripts
-from homunculus.train.recipe import Canvas, DataSources, Recipe, read_plan
-from homunculus.train.scans import held_back
-from homunculus.train.tasks import feed_of
+from homunculus.train.scans import line_pages
+from homunculus.train.scans.folders import is_val
+from homunculus.train.scans.line_pages import OcrPage, read_pages, segments_of
+from homunculus.train.scans.page_store import LEVELS, PageStore, shares_of
+from homunculus.train.tasks import finder, line_source, recognizer
+from homunculus.train.tasks.finder import SIDE, FinderTask, PageLines, crops_of, targets_of
+from homunculus.train.tasks.recognizer import LineStore, RecognizerTask, jittered
+from homunculus.train.tasks.registry import TASKS
+from homunculus.train.tasks.text_source import TextSource, settings_of
+from homunculus.train.trainer.plot import read_log
+from homunculus.train.trainer.trainer import Trainer
 from lined import TEXTS, letter, likeness, lines_in
 from speaking import tiny_language
 from training import CPU
@@ -90,7 +91,7 @@ def language(tmp_path_factory) -> Path:
 
 def plan_of(place: Path, folder: Path, language: Path, steps: int) -> Path:
     """A plan of all stages in miniature."""
-    common = f"steps = {steps}\nwarmup = 1\nema = 0.5\nbatch = 1\nlog_every = 1\nheld_every = 2\nreal = 0.5\n"
+    common = f"steps = {steps}\nwarmup = 1\nema = 0.5\nbatch = 1\nlog_every = 1\nval_every = 2\nreal = 0.5\n"
     common += "canvases = [{ height = 192, width = 256, batch = 2 }]\n"
     parts = [f'[sources]\nlanguage = "{language}"\nscans = ["{folder}"]\n']
     sizes = {"finder": FINDER, "recognizer": RECOGNIZER, "answer": {"rank": 2}}
@@ -103,11 +104,11 @@ def plan_of(place: Path, folder: Path, language: Path, steps: int) -> Path:
 
 
 @pytest.fixture
-def few_held(monkeypatch) -> None:
-    """One batch of held-back pages, smaller crops."""
-    monkeypatch.setattr(feed, "HELD_BATCHES", 1)
-    monkeypatch.setattr("homunculus.train.questions.feed.HELD_BATCHES", 1)
-    monkeypatch.setattr(finding, "SIDE", 320)
+def few_val(monkeypatch) -> None:
+    """One batch of validation pages, smaller crops."""
+    monkeypatch.setattr(line_source, "VAL_BATCHES", 1)
+    monkeypatch.setattr("homunculus.train.tasks.text_source.VAL_BATCHES", 1)
+    monkeypatch.setattr(finder, "SIDE", 320)
 
 
 # -- pages and their lines -------------------------------------------------------------------------------------
@@ -137,10 +138,10 @@ def test_words_are_put_together_to_segments_where_no_gap_is_wide():
 
 
 def test_pages_have_segments_to_find_and_texts_to_read(folder):
-    pages, held = read_pages([folder]), read_pages([folder], held=True)
+    pages, val = read_pages([folder]), read_pages([folder], val=True)
     names = [json.loads(row)["image"] for row in (folder / "words.jsonl").open()]
-    assert len(held) == sum(map(held_back, names)) > 0 and len(pages) == len(names) - len(held)
-    page, first = pages[0], next(n for n, name in enumerate(names) if not held_back(name))
+    assert len(val) == sum(map(is_val, names)) > 0 and len(pages) == len(names) - len(val)
+    page, first = pages[0], next(n for n, name in enumerate(names) if not is_val(name))
     assert page.source == "docvqa" and page.pixels.shape == (HEIGHT, WIDTH) and page.pixels.dtype == np.uint8
     assert len(page.segments) == 4 and not page.sheet and len(page.texts) == len(page.boxes)
     assert f"field {first} of docvqa" in page.texts and "field" in page.texts
@@ -165,13 +166,13 @@ def test_texts_that_are_not_sure_or_not_level_are_not_read(tmp_path):
         ({"spaces": False}, [], 5),
     ):
         (place / "words.jsonl").write_text(json.dumps(row | entries) + "\n\n")
-        [page] = read_pages([place], held=held_back("images/a.png"))
+        [page] = read_pages([place], val=is_val("images/a.png"))
         assert (page.texts, len(page.segments), page.source) == (texts, segments, "scans"), entries
     with pytest.raises(InputError, match="nowhere is no data folder"):
         read_pages([tmp_path / "nowhere"])
     with pytest.raises(InputError, match=r"no pages with words\.jsonl"):
-        read_pages([place], held=not held_back("images/a.png"))
-    assert data.SINGLE.fullmatch("12.50") and not data.SINGLE.fullmatch("Date of")
+        read_pages([place], val=not is_val("images/a.png"))
+    assert line_pages.SINGLE.fullmatch("12.50") and not line_pages.SINGLE.fullmatch("Date of")
 
 
 def test_sets_are_drawn_in_their_shares():
@@ -237,10 +238,10 @@ def bars() -> tuple[PageLines, torch.Tensor]:
 
 
 def test_crops_show_their_lines_where_they_say(monkeypatch):
-    monkeypatch.setattr(finding, "TILTED", 1.0)
+    monkeypatch.setattr(finder, "TILTED", 1.0)
     (store, known), seen = bars(), 0
     for plain, seed in ((True, 0), (False, 1), (False, 2)):
-        crops, lines = crops_of(store, 1, random.Random(seed), plain=plain)
+        crops, lines = crops_of(store, 1, random.Random(seed), jitter=not plain)
         assert crops.shape == (1, 1, SIDE, SIDE) and crops.min() >= 0 and crops.max() <= 1 + 1e-5
         for line in lines[0]:
             x, y = points_on(line[None] * torch.tensor([1, 1, 1, 1, 0.8]))[0].flatten(0, 1).long().unbind(1)
@@ -256,11 +257,11 @@ def test_crops_show_their_lines_where_they_say(monkeypatch):
 
 @torch.no_grad()
 def test_turned_crops_are_brought_upright_by_their_label_and_not_searched(monkeypatch):
-    monkeypatch.setattr(finding, "TURNED", 1.0)
+    monkeypatch.setattr(finder, "TURNED", 1.0)
     store, _ = bars()
-    task = FinderTask(finding.LineFinder(**FINDER), seed=3)
-    pages, targets, turns = task.lesson(store, 2, 0.0)
-    crops, _ = crops_of(store, 2, random.Random(3), plain=True)
+    task = FinderTask(finder.LineFinder(**FINDER), seed=3)
+    pages, targets, turns = task.make_batch(store, 2, 0.0)
+    crops, _ = crops_of(store, 2, random.Random(3), jitter=False)
     assert (targets[:, 3] == 0).all() and set(turns.tolist()) <= {1, 2, 3}
     for page, upright, turn in zip(pages, crops, turns.tolist(), strict=True):
         assert (torch.rot90(page.float(), turn, (1, 2)) - upright).abs().max() < 0.01
@@ -280,16 +281,17 @@ def line_store() -> tuple[LineStore, torch.Tensor, torch.Tensor]:
     return store, lines, page
 
 
-def test_strips_of_training_are_those_of_reading_when_nothing_is_worn():
+def test_strips_of_training_are_those_of_reading_when_nothing_is_degraded():
     store, lines, page = line_store()
     expected, widths = sample_strips(grey_pyramid(page, LEVELS), lines)
-    strips, found = recognizing.strips_of(store, torch.arange(len(lines)), 512, 0.0)
+    strips, found = recognizer.strips_of(store, torch.arange(len(lines)), 512, 0.0)
     assert torch.equal(found, widths.clamp(max=512))
     for mine, theirs, width in zip(strips, expected, widths.tolist(), strict=True):
         assert (mine[..., :width] * 255 - theirs[..., :width]).abs().max() <= 0.51
     torch.manual_seed(0)
-    worn, _ = recognizing.strips_of(store, torch.arange(len(lines)), 512, 1.0)
-    assert worn.shape == strips.shape and worn.min() >= 0 and worn.max() <= 1 and not torch.equal(worn, strips)
+    degraded, _ = recognizer.strips_of(store, torch.arange(len(lines)), 512, 1.0)
+    assert degraded.shape == strips.shape and not torch.equal(degraded, strips)
+    assert degraded.min() >= 0 and degraded.max() <= 1
 
 
 def test_lines_are_off_by_little():
@@ -303,9 +305,9 @@ def test_lines_are_off_by_little():
 def test_batches_are_of_lines_of_about_one_width():
     store, lines, _ = line_store()
     assert len(store.lines) == len(lines)
-    rows, columns = store.batch(recognizing.pixels_of(2), random.Random(0))
-    assert len(rows) == recognizing.pixels_of(2) // (32 * columns) and columns in recognizing.BUCKETS
-    assert all(recognizing.widths_of(store.lines[rows]) <= columns)
+    rows, columns = store.batch(2 * 32 * 512, random.Random(0))
+    assert len(rows) == 2 * 32 * 512 // (32 * columns) and columns in recognizer.BUCKETS
+    assert all(recognizer.widths_of(store.lines[rows]) <= columns)
     page = torch.full((60, MAX_WIDTH), 255, dtype=torch.uint8)
     wrong = torch.tensor([[0.0, 30, 20, 30, 20], [0, 30, 400, 30, 4], [0, 30, 400, 30, 20]])
     texts = ["too many letters for it", "print too small", "请问"]
@@ -313,15 +315,15 @@ def test_batches_are_of_lines_of_about_one_width():
     assert len(empty.lines) == 0 and empty.batch(1000, random.Random(0)) is None
 
 
-def test_a_lesson_of_the_recogniser_is_learned(monkeypatch):
-    monkeypatch.setattr(recognizing, "BUCKETS", (256, 384, 512))
+def test_a_batch_of_the_recogniser_is_learned(monkeypatch):
+    monkeypatch.setattr(recognizer, "BUCKETS", (256, 384, 512))
     store, _, _ = line_store()
     torch.manual_seed(0)
-    task = RecognizerTask(recognizing.Recognizer(**RECOGNIZER))
-    lesson = task.lesson(store, recognizing.pixels_of(4), 0.0)
+    task = RecognizerTask(recognizer.Recognizer(**RECOGNIZER))
+    batch = task.make_batch(store, 4, 0.0)
     optimizer, losses = torch.optim.AdamW(task.parameters(), 3e-3), []
     for _ in range(12):
-        found = task(*lesson)
+        found = task(*batch)
         optimizer.zero_grad()
         found["ctc"].backward()
         optimizer.step()
@@ -333,15 +335,15 @@ def test_strips_read_exactly_are_counted_as_they_are_decoded():
     paths = ["hheel_llo_", "_abc______", "hello_____"]
     codes = torch.tensor([[0 if c == "_" else ord(c) - 31 for c in path] for path in paths])
     logits = torch.nn.functional.one_hot(codes, CLASSES).float()
-    wanted = recognizing.encode(["hello", "abc", "hello"], 12)
-    assert recognizing._exact(logits, torch.full((3,), 40), wanted) == pytest.approx(2 / 3)  # "hello" needs a blank
-    assert recognizing._exact(logits, torch.full((3,), 12), wanted) == pytest.approx(0)
+    wanted = recognizer.encode(["hello", "abc", "hello"], 12)
+    assert recognizer._exact(logits, torch.full((3,), 40), wanted) == pytest.approx(2 / 3)  # "hello" needs a blank
+    assert recognizer._exact(logits, torch.full((3,), 12), wanted) == pytest.approx(0)
 
 
 # -- runs ------------------------------------------------------------------------------------------------------
 
 
-def test_all_stages_run_go_on_and_are_shipped(homunculus, few_held, folder, language, tmp_path):
+def test_all_stages_run_go_on_and_are_shipped(homunculus, few_val, folder, language, tmp_path):
     run, weights = tmp_path / "run", tmp_path / "weights"
     for steps in (1, 3):
         plan = plan_of(tmp_path, folder, language, steps)
@@ -351,9 +353,9 @@ def test_all_stages_run_go_on_and_are_shipped(homunculus, few_held, folder, lang
         rows = read_log(run / stage / "log.jsonl")
         steps = [row["step"] for row in rows if "lr" in row]
         assert steps == [1, 2, 3] and all(FIGURES[stage] <= row.keys() for row in rows if "lr" in row)
-        held = [row for row in rows if "lr" not in row]
-        assert [row["step"] for row in held] == [1, 2, 3]
-        assert {f"held_{name}" for name in FIGURES[stage]} <= held[0].keys()
+        val = [row for row in rows if "lr" not in row]
+        assert [row["step"] for row in val] == [1, 2, 3]
+        assert {f"val_{name}" for name in FIGURES[stage]} <= val[0].keys()
         assert (run / stage / "best.safetensors").is_file()
     weights.mkdir()
     shutil.copy(SHIPPED / "scout.safetensors", weights)
@@ -370,49 +372,49 @@ def test_all_stages_run_go_on_and_are_shipped(homunculus, few_held, folder, lang
 
 
 @pytest.mark.parametrize("stage", ["finder", "recognizer"])
-def test_a_stage_that_was_stopped_has_all_that_it_had(stage, few_held, folder, language, tmp_path):
-    plan = read_plan(plan_of(tmp_path, folder, language, 3), log_every=1, held_every=100)
+def test_a_stage_that_was_stopped_has_all_that_it_had(stage, few_val, folder, language, tmp_path):
+    plan = read_plan(plan_of(tmp_path, folder, language, 3), log_every=1, val_every=100)
     recipe, out = plan.recipes[stage], tmp_path / "out"
-    lessons = feed_of(stage, plan.sources, recipe, CPU)
-    first = Trainer(stage, recipe, lessons, out)
+    source = TASKS[stage].source(plan.sources, CPU)
+    first = Trainer(stage, recipe, source, out)
     first.run(0)
     assert first.step == 1
-    second = Trainer(stage, recipe, lessons, out)
+    second = Trainer(stage, recipe, source, out)
     assert second.step == 1 and second.task.rng.getstate() == first.task.rng.getstate()
     for name, value in first.model.state_dict().items():
         assert torch.equal(second.model.state_dict()[name], value)
         assert torch.equal(second.average[name], first.average[name])
     second.run(0)
     assert second.step == 2 and [row["step"] for row in read_log(out / "log.jsonl")] == [1, 2]
-    further = Trainer(stage, recipe, lessons, tmp_path / "further", start=out)
+    further = Trainer(stage, recipe, source, tmp_path / "further", start=out)
     assert further.step == 0
     for name, value in second.average.items():
         torch.testing.assert_close(further.model.state_dict()[name], value)
 
 
-def test_lessons_without_real_pages_are_drawn(few_held, language):
+def test_lessons_without_real_pages_are_drawn(few_val, language):
     torch.manual_seed(0)
     recipe = Recipe(steps=1, batch=1, canvases=[Canvas(192, 256, 2)], real=0.9)
-    pages = feed.OcrPages(DataSources(), CPU)
-    assert list(pages.held_lessons(FinderTask(finding.LineFinder(**FINDER)), recipe)) == []
-    task = RecognizerTask(recognizing.Recognizer(**RECOGNIZER))
-    lessons = pages.lessons(task, recipe, 0, feed.Share(), 0)
-    for _ in range(feed.USES + 1):
+    pages = line_source.LineSource(DataSources(), CPU)
+    assert list(pages.val_batches(FinderTask(finder.LineFinder(**FINDER)), recipe)) == []
+    task = RecognizerTask(recognizer.Recognizer(**RECOGNIZER))
+    lessons = pages.train_batches(task, recipe, 0, line_source.Rank(), 0)
+    for _ in range(line_source.USES + 1):
         (strips, widths, codes, lengths, ends), count = next(lessons)
         assert len(strips) == len(widths) == len(codes) == len(lengths) == count and torch.equal(widths, ends)
         assert strips.shape[3] >= int(widths.max()) + 32 and (lengths > 0).all() and strips.float().std() > 0.01
 
 
-def test_settings_of_text_lessons_come_from_the_plan(folder, language, tmp_path):
+def test_settings_of_lessons_come_from_the_plan(folder, language, tmp_path):
     recipe = Recipe(steps=1, batch=2, max_text_tokens=[64], order="page-first", seed=4)
     settings = settings_of(DataSources(scans=[str(folder), "elsewhere/train"], transcripts="t"), recipe)
     assert (settings.data, settings.sets) == (str(folder.parent.parent), ("docvqa",)) and settings.transcripts == "t"
     assert (settings.tokens_per_batch, settings.max_tokens, settings.order) == (2048, (64,), "page-first")
     with pytest.raises(InputError, match="must lie in one folder"):
         settings_of(DataSources(scans=[str(folder), str(tmp_path / "sroie" / "train")]), recipe)
-    lessons = TextLessons(DataSources(language=str(language)), recipe, CPU)
-    assert list(lessons.held_lessons(None, recipe)) == []
-    (ids, _, answer), count = next(lessons.lessons(None, recipe, 0, feed.Share(), 0))
+    lessons = TextSource(DataSources(language=str(language)), CPU)
+    assert list(lessons.val_batches(None, recipe)) == []
+    (ids, _, answer), count = next(lessons.train_batches(None, recipe, 0, line_source.Rank(), 0))
     assert len(ids) == len(answer) == count and ids.numel() <= 2048
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from homunculus.reader.prompt import NOT_FOUND
-from homunculus.train.documents import reasoning, wording
-from homunculus.train.documents.asking import complete, distinct
-from homunculus.train.documents.page import DrawnPage, DrawnQuestion, Pen, cleaned
-from homunculus.train.layouts import KINDS
-from homunculus.train.text import Texts
+from homunculus.train.synth.documents import reasoning, wording
+from homunculus.train.synth.documents.asking import complete, distinct
+from homunculus.train.synth.documents.page import DrawnPage, DrawnQuestion, Pen, cleaned
+from homunculus.train.synth.layouts import KINDS
+from homunculus.train.synth.text import Texts
 from test_train_layouts import CANVASES, TYPE, WORKED, page
 
 SEEDS = 12
@@ -127,7 +127,7 @@ def test_values_are_read_off_the_axis(monkeypatch):
         sheet = Sheet("bars", 1024, 768, seed, monkeypatch)
         layout = sheet.layout
         for asked, name, slots in sheet.asked:
-            if name != "chart_value" or asked.sort != "chart" or asked.answer == layout.said(asked.words):
+            if name != "chart_value" or asked.sort != "chart" or asked.answer == layout.text_of(asked.words):
                 continue
             middle = layout.word_boxes[asked.words][:, 0::2].mean()
             bars = [row for row in layout.fills if row[0] <= middle <= row[2] and row[3] - row[1] > 1]
@@ -180,7 +180,7 @@ def check_claims(sheet: Sheet, asked: DrawnQuestion, name: str, slots: dict[str,
     said = [sheet.layout.words[word] for word in asked.words]
     if len(numbers) == 2 and slots.get("a") not in said:  # shown by their names, the numbers not being printed
         ways |= {"is_larger": lambda: numbers[0] > numbers[1], "is_smaller": lambda: numbers[0] < numbers[1]}
-    if len(numbers) == 1 and slots.get("a") != sheet.layout.said(asked.words):
+    if len(numbers) == 1 and slots.get("a") != sheet.layout.text_of(asked.words):
         ways |= {"is_above": lambda: numbers[0] > limit, "is_under": lambda: numbers[0] < limit}
     if name not in ways or (name in ("is_larger", "is_smaller") and not asked.words):
         return False
@@ -276,7 +276,7 @@ WORKED_OUT: dict[str, Callable[[list[float]], float]] = {
 def check_comparison(sheet: Sheet, asked: DrawnQuestion, name: str, slots: dict[str, str]) -> bool:
     """A comparison, worked out anew. False if this one cannot be."""
     name = re.sub(r"_(chart|table|bill|dated)$", "", name)
-    numbers, said = sheet.numbers(asked.words), sheet.layout.said(asked.words)
+    numbers, said = sheet.numbers(asked.words), sheet.layout.text_of(asked.words)
     if name in WORKED_OUT:
         if numbers:
             assert near(asked.answer, WORKED_OUT[name](numbers)), (asked, numbers)

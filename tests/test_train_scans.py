@@ -1,4 +1,4 @@
-"""Scanned pages: boxes and questions go where the page goes, and pages held back stay apart."""
+"""Scanned pages: boxes and questions go where the page goes, and pages val back stay apart."""
 
 import json
 import random
@@ -12,10 +12,12 @@ from PIL import Image, ImageDraw
 
 from homunculus.errors import InputError
 from homunculus.reader.letters import decode
-from homunculus.train.loop import Pages, Trainer
-from homunculus.train.plot import read_log
-from homunculus.train.recipe import DataSources, read_plan
-from homunculus.train.scans import HELD, Scans, held_back
+from homunculus.train.config import DataSources, read_plan
+from homunculus.train.scans.folders import VAL_ONE_IN, is_val
+from homunculus.train.scans.scans import Scans
+from homunculus.train.tasks.page_source import PageSource
+from homunculus.train.trainer.plot import read_log
+from homunculus.train.trainer.trainer import Trainer
 from training import CPU, SMOKE
 
 BOXES = [(60, 60, 140, 90), (180, 200, 280, 230), (40, 270, 120, 296)]
@@ -23,12 +25,12 @@ BOXES = [(60, 60, 140, 90), (180, 200, 280, 230), (40, 270, 120, 296)]
 
 @pytest.fixture
 def scanned(tmp_path) -> Path:
-    """A folder of four pages, one of them held back, with three dark boxes each that are taken for words."""
-    held, free = ([f"images/{i}.webp" for i in range(300) if (zlib.crc32(f"images/{i}.webp".encode()) % HELD == 0) == h]
-                  for h in (True, False))  # fmt: skip
+    """A folder of four pages, one of them kept for validation, with three dark boxes each that are taken for words."""
+    names = [f"images/{i}.webp" for i in range(300)]
+    val, free = ([n for n in names if (zlib.crc32(n.encode()) % VAL_ONE_IN == 0) == held] for held in (True, False))
     (tmp_path / "images").mkdir()
     words, questions = [], []
-    for name in (held[0], *free[:3]):
+    for name in (val[0], *free[:3]):
         image = Image.new("RGB", (320, 320), (245, 245, 245))
         for box in BOXES:
             ImageDraw.Draw(image).rectangle((box[0], box[1], box[2] - 1, box[3] - 1), fill=(10, 10, 10))
@@ -46,14 +48,14 @@ def test_boxes_follow_the_page_to_where_it_is_placed(scanned):
     for seed, size in enumerate(((320, 320), (384, 352))):
         placed = scans.draft(6, size, random.Random(seed))
         torch.manual_seed(seed)
-        sheets = scans.show(placed, hard=0)
+        sheets = scans.render(placed, strength=0)
         labels = sheets.labels
         assert sheets.pixels.shape == (6, 3, *size) and sheets.pixels.dtype == torch.uint8
         seen = 0
         for page in range(6):
             image = sheets.pixels[page, 0].float()
             image = 255 - image if image.median() < 128 else image  # a few are shown as negatives
-            boxes = torch.cat((labels.answers[page, :, 0], labels.usual[page]))
+            boxes = torch.cat((labels.answers[page, :, 0], labels.query_free[page]))
             for x0, y0, x1, y1 in boxes[(boxes[:, 2:] > boxes[:, :2]).all(1)].tolist():
                 dark = image[int(y0) + 4 : int(y1) - 3, int(x0) + 4 : int(x1) - 3]
                 assert dark.max() < 60
@@ -92,12 +94,12 @@ def long_page(tmp_path) -> Path:
 
 def test_where_bands_change_places_everything_goes_with_them(long_page):
     scans = Scans([long_page], CPU)
-    scans.cut = 1.0
-    placed = scans.draft(8, (544, 288), random.Random(3), asks=8)
+    scans.shuffled = 1.0
+    placed = scans.draft(8, (544, 288), random.Random(3), questions=8)
     assert sum(order != sorted(order) for order in placed.bands) >= 3
     assert all(sorted(order)[0][0] == 0 and sum(e - s for s, e in order) == 512 for order in placed.bands)
     torch.manual_seed(0)
-    sheets = scans.show(placed, hard=0)
+    sheets = scans.render(placed, strength=0)
     for page, order in enumerate(placed.bands):
         image = sheets.pixels[page, 0].float()
         image = 255 - image if image.median() < 128 else image
@@ -111,8 +113,8 @@ def test_where_bands_change_places_everything_goes_with_them(long_page):
             assert image[int(y), int(x)] < 60
         asked = {decode(row) for row in sheets.labels.questions[page].tolist()}
         assert order == sorted(order) or "What is at the top of the page?" not in asked
-    held = Scans([long_page], CPU, held=True) if any(held_back(f"images/{i}.webp") for i in range(8)) else None
-    assert held is None or all(len(order) == 1 for order in held.draft(4, (544, 288), random.Random(0)).bands)
+    val = Scans([long_page], CPU, val=True) if any(is_val(f"images/{i}.webp") for i in range(8)) else None
+    assert val is None or all(len(order) == 1 for order in val.draft(4, (544, 288), random.Random(0)).bands)
 
 
 def test_questions_and_searches_of_scans_know_their_answers(scanned):
@@ -135,19 +137,19 @@ def test_a_page_is_asked_as_many_questions_as_there_is_room_for(tmp_path):
     ]
     (tmp_path / "words.jsonl").write_text(json.dumps({"image": "images/a.webp", "words": texts}) + "\n")
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    scans = Scans([tmp_path], CPU, held=held_back("images/a.webp"))
+    scans = Scans([tmp_path], CPU, val=is_val("images/a.webp"))
     seen = set()
     for seed in range(12):
-        labels = scans.draft(4, (384, 384), random.Random(seed), asks=3).labels
+        labels = scans.draft(4, (384, 384), random.Random(seed), questions=3).labels
         assert labels.questions.shape[1] == 3
         seen |= {decode(row) for row in labels.questions.flatten(0, 1).tolist()}
     assert any("what is 3?" in q.lower() for q in seen) and any("total due" in q.lower() for q in seen)
 
 
-def test_pages_held_back_and_the_others_are_apart_and_together_all(scanned):
-    free, held = Scans([scanned], CPU), Scans([scanned], CPU, held=True)
-    names = [{page.name for page in scans.pages} for scans in (free, held)]
-    assert len(held) == 1 and len(free) == 3 and not names[0] & names[1]
+def test_validation_pages_and_the_others_are_apart_and_together_all(scanned):
+    free, val = Scans([scanned], CPU), Scans([scanned], CPU, val=True)
+    names = [{page.name for page in scans.pages} for scans in (free, val)]
+    assert len(val) == 1 and len(free) == 3 and not names[0] & names[1]
     assert names[0] | names[1] == {f"images/{file.name}" for file in (scanned / "images").iterdir()}
 
 
@@ -169,25 +171,25 @@ def test_photographs_without_words_can_be_asked_about(tmp_path):
         rows.append({"image": f"images/{i}.webp", "question": "what colour is it?", "answers": ["green"], "qid": i})
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     scans = Scans([tmp_path], CPU)
-    assert 20 < len(scans) < 30 and len(scans) + len(Scans([tmp_path], CPU, held=True)) == 30
-    assert all(page.questions[0].answer == "green" and not page.dense for page in scans.pages)
+    assert 20 < len(scans) < 30 and len(scans) + len(Scans([tmp_path], CPU, val=True)) == 30
+    assert all(page.questions[0].text == "what colour is it?" and not page.dense for page in scans.pages)
     labels = scans.draft(4, (256, 320), random.Random(0)).labels
     assert not labels.answers.any() and not labels.dense.any()  # nowhere to point at, nothing to read
 
 
-def test_scans_are_learned_from_and_pages_held_back_are_looked_at(scanned, tmp_path):
+def test_scans_are_learned_from_and_validation_pages_are_looked_at(scanned, tmp_path):
     recipe = read_plan(
         SMOKE,
         steps=4,
         log_every=2,
         real=1.0,
-        real_late=1.0,
-        held_every=2,
+        real_final=1.0,
+        val_every=2,
     ).recipes["scout"]
-    pages = Pages(DataSources(scans=[str(scanned)]), CPU)
+    pages = PageSource(DataSources(scans=[str(scanned)]), CPU)
     trainer = Trainer("scout", recipe, pages, tmp_path / "run")
     trainer.run()
     rows = read_log(tmp_path / "run" / "log.jsonl")
-    held = [row for row in rows if "held_find" in row]
-    assert [row["step"] for row in held] == [2, 4] and (tmp_path / "run" / "best.safetensors").exists()
+    val = [row for row in rows if "val_find" in row]
+    assert [row["step"] for row in val] == [2, 4] and (tmp_path / "run" / "best.safetensors").exists()
     assert all(np.isfinite(list(row.values())).all() for row in rows)

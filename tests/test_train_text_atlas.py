@@ -11,12 +11,12 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 
 from homunculus.errors import InputError
-from homunculus.train import atlas as atlas_module
-from homunculus.train import corpus as corpus_module
-from homunculus.train.atlas import BASELINE, CHARS, EM, ORIGIN, Atlas
-from homunculus.train.corpus import plain
-from homunculus.train.text import CORPUS, KINDS, SHARE, Texts, kinds_for
-from homunculus.train.vocabulary import own_pools
+from homunculus.train.synth import atlas as atlas_module
+from homunculus.train.synth import corpus as corpus_module
+from homunculus.train.synth.atlas import BASELINE, CHARS, EM, ORIGIN, Atlas, read_faces
+from homunculus.train.synth.corpus import plain
+from homunculus.train.synth.text import CORPUS, KINDS, SHARE, Texts, kinds_for
+from homunculus.train.synth.vocabulary import own_pools
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +85,11 @@ def test_what_is_no_atlas_is_refused(tmp_path):
     with pytest.raises(InputError, match="glyph atlas"):
         Atlas.load(tmp_path / "bad.npz")
     with pytest.raises(InputError, match="at least one font"):
-        Atlas.pack([tmp_path / "bad.npz"])
+        Atlas.of(read_faces([tmp_path / "bad.npz"])[0])
 
 
 def test_packing_a_file_is_packing_the_builtin_font(atlas, font_file):
-    assert torch.equal(Atlas.pack([font_file]).glyphs, atlas.glyphs)
+    assert torch.equal(Atlas.of(read_faces([font_file])[0]).glyphs, atlas.glyphs)
 
 
 def test_the_command_packs_a_folder_and_says_what_it_left_out(font_file, tmp_path, capsys):

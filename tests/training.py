@@ -6,11 +6,11 @@ from pathlib import Path
 
 import torch
 
-from homunculus.train.atlas import Atlas
-from homunculus.train.draw import Glyphs
-from homunculus.train.layouts import Type, lay_out
-from homunculus.train.pages import Draft
-from homunculus.train.text import Texts
+from homunculus.train.synth.atlas import Atlas
+from homunculus.train.synth.drafts import Draft
+from homunculus.train.synth.layouts import Typefaces, lay_out
+from homunculus.train.synth.rasterize import Glyphs
+from homunculus.train.synth.text import Texts
 
 SMOKE = Path(__file__).parents[1] / "configs" / "smoke.toml"
 CPU = torch.device("cpu")
@@ -34,5 +34,5 @@ def middle_of(image: torch.Tensor) -> tuple[float, float]:
 
 def draft_of(kind: str, seed: int = 0, pages: int = 3) -> Draft:
     atlas, _ = font()
-    type_, rng, texts = Type(atlas.advance.numpy(), atlas.traits, atlas.names), random.Random(seed), Texts.builtin(seed)
-    return Draft.of([lay_out(kind, 320, 320, texts, type_, rng) for _ in range(pages)], type_.advance, rng)
+    typefaces, rng, texts = Typefaces.of(atlas), random.Random(seed), Texts.builtin(seed)
+    return Draft.of([lay_out(kind, 320, 320, texts, typefaces, rng) for _ in range(pages)], typefaces.advance, rng)

@@ -34,7 +34,7 @@ def eye(
     [dim]homunculus train eye --config configs/eye.toml --out runs/eye[/dim]
     [dim]torchrun --nproc-per-node 4 -m homunculus train eye --config configs/eye.toml[/dim]
     """
-    from homunculus.train.recipe import EYE
+    from homunculus.train.config import EYE
 
     if only and only not in EYE:
         raise InputError(f"--only must be encoder or scout, got {only!r}")
@@ -58,7 +58,7 @@ def reader(
     [dim]homunculus train transcripts runs/reader --data data --out runs/transcripts.jsonl.gz[/dim]
     [dim]homunculus train reader --config configs/reader.toml --stage answer --out runs/reader[/dim]
     """
-    from homunculus.train.recipe import STAGES
+    from homunculus.train.config import STAGES
 
     if stage and stage not in STAGES:
         raise InputError(f"--stage must be one of {', '.join(STAGES)}, got {stage!r}")
@@ -67,9 +67,10 @@ def reader(
 
 def _train(config: Path, out: Path, names: list[str], start: Path | None, device: str, minutes: float) -> None:
     """Train the sections of a plan in turn."""
-    from homunculus.train.loop import Trainer, set_up, take_down
-    from homunculus.train.recipe import read_plan
-    from homunculus.train.tasks import feed_of
+    from homunculus.train.config import read_plan
+    from homunculus.train.tasks.registry import TASKS
+    from homunculus.train.trainer.distributed import set_up, take_down
+    from homunculus.train.trainer.trainer import Trainer
 
     plan = read_plan(config)
     wanted = {name: plan.recipes[name] for name in names if name in plan.recipes}
@@ -78,8 +79,8 @@ def _train(config: Path, out: Path, names: list[str], start: Path | None, device
     begun = time.monotonic()
     place = set_up(device or _usual_device())
     for name, recipe in wanted.items():
-        feed = feed_of(name, plan.sources, recipe, place)
-        trainer = Trainer(name, recipe, feed, out / name, plan.sources.workers, start)
+        source = TASKS[name].source(plan.sources, place)
+        trainer = Trainer(name, recipe, source, out / name, plan.sources.workers, start)
         trainer.run(60 * minutes - (time.monotonic() - begun) if minutes else math.inf)
     take_down()
 
@@ -91,7 +92,7 @@ def _usual_device() -> str:
 @app.command()
 def plot(run: Annotated[Path, typer.Argument(help="Folder of one network's run, such as runs/eye/scout.")]) -> None:
     """Draw the log of a run as log.png beside it."""
-    from homunculus.train.plot import plot as draw
+    from homunculus.train.trainer.plot import plot as draw
 
     if not draw(run / "log.jsonl", run / "log.png"):
         raise InputError("plots need matplotlib: pip install 'homunculus[train]'")
@@ -102,16 +103,16 @@ def plot(run: Annotated[Path, typer.Argument(help="Folder of one network's run, 
 def ship(
     run: Annotated[Path, typer.Argument(help="Folder of a run, such as runs/eye or runs/reader.")],
     out: Annotated[Path, typer.Argument(help="Folder to write int8 weights and their hashes to.")],
-    which: Annotated[str, typer.Option(help="last or best on held-back pages.")] = "last",
+    which: Annotated[str, typer.Option(help="last or best on validation pages.")] = "last",
 ) -> None:
     """Store a run's weights in int8, with hashes, as the package carries them.
 
     [dim]homunculus train ship runs/eye src/homunculus/reader/weights[/dim]
     [dim]homunculus train ship runs/reader src/homunculus/reader/weights[/dim]
     """
-    from homunculus.train.shipping import shipped
+    from homunculus.train.trainer.export import export_weights
 
-    for name, size in shipped(run, out, which).items():
+    for name, size in export_weights(run, out, which).items():
         typer.echo(f"{name}: {size / 1e6:.1f} MB")
 
 
@@ -126,7 +127,7 @@ def transcripts(
 
     [dim]homunculus train transcripts runs/weights --data data/docvqa/train --data data/funsd/train[/dim]
     """
-    from homunculus.train.ocr.transcripts import transcribe
+    from homunculus.train.scans.transcripts import transcribe
 
     count = transcribe(weights, data, out, device or _usual_device())
     typer.echo(f"{count} pages, in {out}")
@@ -145,6 +146,6 @@ def calibrate(
 
     [dim]homunculus train calibrate src/homunculus/reader/weights --data data[/dim]
     """
-    from homunculus.train.calibration import calibrate as fit
+    from homunculus.train.trainer.calibration import calibrate as fit
 
     typer.echo(str(fit(weights, data, parse_list(sets), limit, device, language or None)))

@@ -132,10 +132,10 @@ def _by_pattern(lines: Sequence[Line]) -> Iterator[TextQuestion]:
 
 def _totals(lines: Sequence[Line], geometry: Geometry) -> Iterator[TextQuestion]:
     """The amount beside the only line that says total."""
-    said = [i for i, line in enumerate(lines) if re.search(r"\b(?:grand )?total\b", line.text, re.I)]
-    if len(said) == 1:
-        row = next(row for row in geometry.rows if said[0] in row)
-        right = [i for i in row if geometry.boxes[i, 0] > geometry.boxes[said[0], 0] and _AMOUNT.match(lines[i].text)]
+    named = [i for i, line in enumerate(lines) if re.search(r"\b(?:grand )?total\b", line.text, re.I)]
+    if len(named) == 1:
+        row = next(row for row in geometry.rows if named[0] in row)
+        right = [i for i in row if geometry.boxes[i, 0] > geometry.boxes[named[0], 0] and _AMOUNT.match(lines[i].text)]
         if len(right) == 1:
             yield TextQuestion("total", lines[right[0]].text, ((right[0],),), "total")
 

@@ -11,7 +11,7 @@ from homunculus.reader.prompt import Order, answer_ids, encode_page, frame_page
 from homunculus.train.questions import augment, templates
 from homunculus.train.questions.sample import UNANSWERABLE, Sample
 from homunculus.train.questions.sources import AUTO, DRAWN, Drawings, LessonSources
-from homunculus.train.questions.visibility import look, overlap
+from homunculus.train.questions.visibility import overlap, visible_lines
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -88,7 +88,7 @@ class Composer:
             return None
         sample = self._augmented(sample, rng)
         max_tokens = rng.choice(self.max_tokens)
-        sample, scores = look(sample, max_tokens, rng)
+        sample, scores = visible_lines(sample, max_tokens, rng)
         return self.lesson(sample, scores, max_tokens, source, rng)
 
     def lesson(

@@ -7,17 +7,17 @@ import re
 from collections.abc import Iterator
 
 from homunculus.reader.lines import Line
-from homunculus.train.layouts import DrawnPage, DrawnQuestion, Type, lay_out
 from homunculus.train.questions.pages import TextPage, TextQuestion
 from homunculus.train.questions.sample import UNANSWERABLE, WORKED
-from homunculus.train.text import Texts
+from homunculus.train.synth.layouts import DrawnPage, DrawnQuestion, Typefaces, lay_out
+from homunculus.train.synth.text import Texts
 
 SIDES = (512, 1792)  # pixels of a page's height and width
 CHARTS = frozenset({"bars", "line_chart", "pie_chart"})
 _VISUAL = re.compile(r"\b(?:largest|biggest|greatest)\b.*\b(?:letters|font|type|text|print)\b|\bstamp|\bframe\b", re.I)
 
 
-def draw_page(texts: Texts, fonts: Type, rng: random.Random) -> TextPage:
+def draw_page(texts: Texts, fonts: Typefaces, rng: random.Random) -> TextPage:
     """A document of a random kind and size with those of its questions that its text answers."""
     texts.reseed(rng.getrandbits(48))
     layout = lay_out(None, rng.randint(*SIDES), rng.randint(*SIDES), texts, fonts, rng)
@@ -28,7 +28,7 @@ def draw_page(texts: Texts, fonts: Type, rng: random.Random) -> TextPage:
 
 def _readable(layout: DrawnPage) -> Iterator[TextQuestion]:
     """The questions that can be answered without seeing the page."""
-    stated = {id(asked): asked.answer == layout.said(asked.words) for asked in layout.questions}
+    stated = {id(asked): asked.answer == layout.text_of(asked.words) for asked in layout.questions}
     unlabelled = layout.kind in CHARTS and any(
         asked.sort == "chart" and not stated[id(asked)] and asked.answer not in layout.lines
         for asked in layout.questions

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from homunculus.errors import InputError
 from homunculus.reader.letters import plain
 from homunculus.reader.lines import Line, group_rows
-from homunculus.train.questions.locate import Box, locate, normalise
-from homunculus.train.scans import held_back
+from homunculus.train.questions.locate import locate, normalise
+from homunculus.train.scans.folders import Row, answer_boxes, is_val, read_jsonl, read_rows, runs_across
 
 WORD_GAP = 0.8, 2.2  # word spaces in heights of the higher word: always one, never one
 WIDER = 2.2  # in between, a gap that is so much wider than the page's median parts two lines
 YES_NO = frozenset({"yes", "no"})
-UPRIGHT = 1.5  # boxes of three characters or more that are higher than this many widths hold turned text
 
 Lines = tuple[Line, ...]
 
@@ -47,16 +43,16 @@ class TextPage:
     questions: tuple[TextQuestion, ...]
 
 
-def load_set(root: Path, name: str, transcripts: dict[str, list[Lines]], held: bool = False) -> list[TextPage]:
-    """The pages of a set's train split that may be trained on, or those that are held back for validation."""
+def load_set(root: Path, name: str, transcripts: dict[str, list[Lines]], val: bool = False) -> list[TextPage]:
+    """The pages of a set's train split to train on, or those kept for validation."""
     folder = root / name / "train"
-    words = {row["image"]: row for row in _read_jsonl(folder / "words.jsonl")}
-    asked: dict[str, list[dict[str, Any]]] = {}
-    for row in _read_jsonl(folder / "questions.jsonl"):
+    words = {row["image"]: row for row in read_rows(folder, "words.jsonl")}
+    asked: dict[str, list[Row]] = {}
+    for row in read_rows(folder, "questions.jsonl"):
         asked.setdefault(row["image"], []).append(row)
     pages = []
     for image, row in words.items():
-        if held_back(image) != held:
+        if is_val(image) != val:
             continue
         key = f"{name}/train/{image}"
         versions = (true_lines(row["words"]), *transcripts.get(key, ()))
@@ -72,50 +68,44 @@ def load_transcripts(path: Path) -> dict[str, list[Lines]]:
     Each row of the JSONL file, gzipped or not, has `image` and `lines`; boxes are in pixels of the full-size page.
     """
     found: dict[str, list[Lines]] = {}
-    for row in _read_jsonl(path):
+    try:
+        rows = read_jsonl(path)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    for row in rows:
         lines = [_line(line, line.get("confidence", 1.0)) for line in row["lines"]]
         if any(line.text for line in lines):
             found.setdefault(row["image"], []).append(tuple(line for line in lines if line.text))
     return found
 
 
-def true_lines(words: Sequence[dict[str, Any]]) -> Lines:
+def true_lines(words: Sequence[Row]) -> Lines:
     """The lines of a page. Where the set has single words they are joined by row and gap."""
     found = [_line(word, word.get("score", 1.0)) for word in words]
-    found = [line for line in found if line.text and _runs_across(line)]
+    found = [line for line in found if line.text and _is_level(line)]
     single = not any(" " in line.text for line in found) and not any("label" in word for word in words)
     return tuple(_join_words(found)) if single else tuple(found)
 
 
-def _line(row: dict[str, Any], confidence: float) -> Line:
+def _line(row: Row, confidence: float) -> Line:
     x0, y0, x1, y1 = map(float, row["box"])
     return Line(plain(row["text"]), (x0, y0, x1, y1), float(confidence))
 
 
-def read_question(row: dict[str, Any], versions: Sequence[Lines]) -> TextQuestion | None:
+def read_question(row: Row, versions: Sequence[Lines]) -> TextQuestion | None:
     """A question of a data folder with the answer that the page has, as the page writes it; None without an answer."""
     answers = [text for answer in row.get("answers") or () if (text := plain(str(answer)))]
     if not row["question"] or not answers:
         return None
     if answers[0].lower() in YES_NO:
         return TextQuestion(plain(row["question"]), answers[0].capitalize(), ((),) * len(versions), "yesno")
-    boxes = _answer_boxes(row)
+    boxes = answer_boxes(row)
     answer = next((a for a in answers if _written(a, versions[0])), None)
     if answer is None:
         answer = next((a for a in answers if locate(a, boxes, versions[0])), answers[0])
     answer = _written(answer, versions[0]) or answer
     holders = tuple(locate(answer, boxes, lines) for lines in versions)
     return TextQuestion(plain(row["question"]), answer, holders)
-
-
-def _answer_boxes(row: dict[str, Any]) -> list[Box]:
-    """Boxes of the answer; of several machine-read ones those inside the region that is known to hold it."""
-    boxes = [tuple(box) for box in row.get("answer_boxes") or row.get("answer_boxes_ocr") or ()]
-    region = row.get("answer_region")
-    if region and len(boxes) > 1:
-        inside = [b for b in boxes if region[0] <= (b[0] + b[2]) / 2 <= region[2]]
-        boxes = [b for b in inside if region[1] <= (b[1] + b[3]) / 2 <= region[3]] or boxes
-    return boxes
 
 
 def _written(answer: str, lines: Lines) -> str:
@@ -140,12 +130,12 @@ def _join_words(words: Sequence[Line]) -> Iterator[Line]:
     """Lines of words that stand side by side without a wide gap."""
     rows = group_rows(words)
     gaps = [words[b].box[0] - words[a].box[2] for row in rows for a, b in pairwise(row)]
-    usual = WIDER * median(gaps) if gaps else 0.0
+    typical = WIDER * median(gaps) if gaps else 0.0
     for row in rows:
         group: list[Line] = []
         for word in (words[i] for i in row):
             high = max(height(word), height(group[-1])) if group else 0.0
-            if group and word.box[0] - group[-1].box[2] > min(max(WORD_GAP[0] * high, usual), WORD_GAP[1] * high):
+            if group and word.box[0] - group[-1].box[2] > min(max(WORD_GAP[0] * high, typical), WORD_GAP[1] * high):
                 yield join(group)
                 group = []
             group.append(word)
@@ -164,16 +154,6 @@ def join(lines: Sequence[Line]) -> Line:
     return Line(" ".join(line.text for line in lines), box, min(line.confidence for line in lines))
 
 
-def _runs_across(line: Line) -> bool:
+def _is_level(line: Line) -> bool:
     x0, y0, x1, y1 = line.box
-    return x1 > x0 and y1 > y0 and (len(line.text) < 3 or (x1 - x0) * UPRIGHT > y1 - y0)
-
-
-def _read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-            for line in file:
-                if line.strip():
-                    yield json.loads(line)
-    except (OSError, EOFError, ValueError) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
+    return x1 > x0 and y1 > y0 and runs_across(line.text, line.box)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from homunculus.errors import InputError
 from homunculus.reader.prompt import NOT_FOUND
-from homunculus.train.layouts import Type
 from homunculus.train.questions import templates
 from homunculus.train.questions.augment import Shapes, by_shape
 from homunculus.train.questions.auto_questions import auto_questions
@@ -20,7 +19,8 @@ from homunculus.train.questions.pages import YES_NO, TextPage, TextQuestion, loa
 from homunculus.train.questions.reading_tasks import reading_task
 from homunculus.train.questions.sample import CHART, UNANSWERABLE, Sample, compares
 from homunculus.train.questions.visibility import words_of
-from homunculus.train.text import Texts
+from homunculus.train.synth.layouts import Typefaces
+from homunculus.train.synth.text import Texts
 
 AUTO, DRAWN = "auto", "drawn"
 CHARTS = ("chartqa",)
@@ -61,15 +61,15 @@ class LessonSources:
         sets: names of its data sets. "x" and "x_more" are one entry of the mix.
         transcripts: a file of what a recogniser read, or empty.
         transcribed: share of samples of transcribed pages that use a transcript.
-        held: the pages that are held back, instead of those to train on.
+        val: the pages kept for validation, instead of those to train on.
     """
 
     def __init__(
-        self, root: str, sets: Sequence[str], transcripts: str = "", transcribed: float = 0.6, held: bool = False
+        self, root: str, sets: Sequence[str], transcripts: str = "", transcribed: float = 0.6, val: bool = False
     ) -> None:
         self.transcribed = transcribed
         read = load_transcripts(Path(transcripts)) if transcripts else {}
-        pages = {name: load_set(Path(root), name, read, held) for name in sets} if root else {}
+        pages = {name: load_set(Path(root), name, read, val) for name in sets} if root else {}
         groups: dict[str, list[TextPage]] = {}
         for name, found in pages.items():
             groups.setdefault(name.removesuffix("_more"), []).extend(found)
@@ -154,7 +154,7 @@ class LessonSources:
 class Drawings:
     """Samples from drawn documents; each document serves for several."""
 
-    def __init__(self, texts: Texts, fonts: Type, per_page: int = 3) -> None:
+    def __init__(self, texts: Texts, fonts: Typefaces, per_page: int = 3) -> None:
         self.texts, self.fonts, self.per_page = texts, fonts, per_page
         self.waiting: list[Sample] = []
 

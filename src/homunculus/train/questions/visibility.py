@@ -51,7 +51,7 @@ def relevance(sample: Sample, shared: Array, rng: random.Random) -> Array:
     return np.asarray(score)
 
 
-def look(sample: Sample, max_tokens: int, rng: random.Random) -> tuple[Sample, list[float]]:
+def visible_lines(sample: Sample, max_tokens: int, rng: random.Random) -> tuple[Sample, list[float]]:
     """The lines that a look shows, and their scores."""
     shared, beside = overlap(sample), _beside_answer(sample)
     keep = np.ones(len(sample.lines), bool)
@@ -80,20 +80,20 @@ def _beside_answer(sample: Sample) -> Array:
     boxes = np.array([line.box for line in sample.lines])  # [n, 4]
     if not sample.holders:
         return np.zeros(len(boxes), bool)
-    middle, held = (boxes[:, 1] + boxes[:, 3]) / 2, boxes[list(sample.holders)]
-    return np.asarray(((middle[:, None] > held[:, 1]) & (middle[:, None] < held[:, 3])).any(1))
+    middle, answer = (boxes[:, 1] + boxes[:, 3]) / 2, boxes[list(sample.holders)]
+    return np.asarray(((middle[:, None] > answer[:, 1]) & (middle[:, None] < answer[:, 3])).any(1))
 
 
 def _raise_holders(sample: Sample, score: Array, max_tokens: int, rng: random.Random) -> Array:
     """Scores with which the answer's lines are among those that fit into the prompt, at a random rank."""
     if not sample.holders:
         return score
-    held = list(sample.holders)
+    holders = list(sample.holders)
     order = np.argsort(-score, kind="stable")
     cost = np.array([len(line.text) / CHARS_PER_TOKEN + 2 for line in sample.lines])
-    room = max_tokens - cost[held].sum()
+    room = max_tokens - cost[holders].sum()
     fits = int(np.searchsorted(np.cumsum(cost[order]), room))  # lines that fit before the answer's
     place = score[order[rng.randint(0, max(0, min(fits, len(order)) - 1))]]
     score = score.copy()
-    score[held] = np.maximum(score[held], place)
+    score[holders] = np.maximum(score[holders], place)
     return score

@@ -1,1 +1,0 @@
-"""Training of the line finder and the recogniser on real and drawn text lines."""

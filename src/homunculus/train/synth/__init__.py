@@ -1,0 +1,1 @@
+"""Synthetic documents: laid out in Python, drawn and degraded on the device."""

@@ -1,0 +1,1 @@
+"""What each network learns: its losses, and where its batches come from."""
