@@ -82,6 +82,29 @@ def test_the_api_page_names_what_there_is_and_all_that_is_public():
     }
 
 
+def test_every_step_of_the_walks_is_there():
+    text = (DOCS / "architecture.md").read_text()
+    walks = text[text.index("## Three walks") : text.index("## The tree")]
+    names = [
+        name for step in re.findall(r"^\d+\. (.*)$", walks, re.M) for name in re.findall(r"`([a-z_]+\.[\w.]+)`", step)
+    ]
+    steps = re.findall(r"^(\d+)\.", walks, re.M)
+    assert steps.count("1") == 3 and max(map(int, steps)) <= 12 and len(names) > 36
+    for name in names:
+        parts = name.split(".")
+        upto = next(n for n in range(len(parts), 0, -1) if find_spec_of(parts[:n]))
+        found: Any = import_module(".".join(["homunculus", *parts[:upto]]))
+        for part in parts[upto:]:
+            found = getattr(found, part)
+        assert callable(found), name
+
+
+def find_spec_of(parts: list[str]) -> bool:
+    """Whether this is a module of the package."""
+    place = Path(hm.__file__).parent.joinpath(*parts)
+    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
+
+
 def test_every_allocator_has_its_row():
     table = (ROOT / "docs" / "allocators.md").read_text()
     assert all(f"| `{name}` |" in table for name in hm.list_allocators())
