@@ -17,7 +17,7 @@ from homunculus.image import load as load_image
 from homunculus.reader import load_reader
 from homunculus.relevance import list_relevances
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 
 def __getattr__(name: str) -> object:
