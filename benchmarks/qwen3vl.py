@@ -31,7 +31,7 @@ from homunculus.eval.machine import machine
 from homunculus.fixation import peak
 from homunculus.reader.letters import encode
 from homunculus.reader.scout import QUESTION as QUESTION_LENGTH
-from homunculus.reader.scout import SOFTER, over_tree, small_copy
+from homunculus.reader.scout import TEMPERATURE, over_tree, small_copy
 from homunculus.relevance import Scene
 from homunculus.runtime.files import replacing
 from homunculus.runtime.graphs import Replay
@@ -147,7 +147,7 @@ def look_parts(vlm: Any, pixels: torch.Tensor, budget: int, device: str, runs: i
         if upto == "pyramid":
             return scene.levels[-1]
         found = vlm.scout.find(vlm.scout.encode_page(small_copy(scene.levels)), codes[:, None])[:, 0]
-        relevance = over_tree(scene, found / SOFTER)
+        relevance = over_tree(scene, found / TEMPERATURE)
         if upto == "scout":
             return relevance
         chosen = hm.allocate("foveated", tree, relevance, budget, peak(tree, relevance), error=scene.lost).in_rows()

@@ -271,8 +271,8 @@ class CellTree:
 
     def boxes(self, indices: Tensor) -> Tensor:
         """Boxes [B, K, 4] of the cells `indices` [B, K], inside each image; zeros where the index is -1."""
-        there = indices.clamp(min=0)
-        boxes = self.box_of_each[0][there] if self.rows == 1 else self._cut_off(there)
+        clamped = indices.clamp(min=0)
+        boxes = self.box_of_each[0][clamped] if self.rows == 1 else self._cut_off(clamped)
         return boxes * (indices >= 0)[..., None]
 
     def _cut_off(self, indices: Tensor) -> Tensor:
@@ -301,9 +301,9 @@ class CellTree:
             return self.subtree_max(torch.cat((below, fine.flatten(1)), 1))
         if how not in ("mean", "sum"):
             raise InputError(f"how must be 'mean', 'sum' or 'max', got {how!r}")
-        there = self.grid(self.fine, 0).to(fine.dtype)
-        total = self._sum_up(torch.where(there > 0, fine, 0))
-        return total if how == "sum" else total / self._sum_up(there).clamp(min=1)
+        counted = self.grid(self.fine, 0).to(fine.dtype)
+        total = self._sum_up(torch.where(counted > 0, fine, 0))
+        return total if how == "sum" else total / self._sum_up(counted).clamp(min=1)
 
     def subtree_max(self, values: Tensor) -> Tensor:
         """For each cell the largest value in the tree below it, itself included (a Hi-Z pyramid). [B, N] -> [B, N]"""
@@ -349,9 +349,9 @@ class Selection:
     @classmethod
     def of(cls, tree: CellTree, indices: Tensor) -> Selection:
         """The selection of tree cells `indices` [B, K]; -1 marks the tail of a row that has fewer."""
-        there = indices >= 0
-        levels = tree.level[indices.clamp(min=0)] * there
-        return cls(tree.boxes(indices), levels, indices, there, tree.sizes.expand(len(indices), 2), tree.cell)
+        mask = indices >= 0
+        levels = tree.level[indices.clamp(min=0)] * mask
+        return cls(tree.boxes(indices), levels, indices, mask, tree.sizes.expand(len(indices), 2), tree.cell)
 
     def __len__(self) -> int:
         return len(self.boxes)

@@ -31,7 +31,9 @@ QUESTION = 96  # letters of a question that are read
 MOST = 2048  # places of a page; a larger page is scaled down to that many, a smaller one is seen as it is
 MAPS = 256  # questions about a page that are remembered
 LEAST = 1e-6  # relevance of the least relevant place
-SOFTER = 1.35  # logits are divided by this: the scout is surer than it should be, and 273 cells have room for doubt
+TEMPERATURE = (
+    1.35  # logits are divided by this: the scout is surer than it should be, and 273 cells have room for doubt
+)
 
 
 @dataclass(frozen=True)
@@ -112,22 +114,22 @@ class Scout(nn.Module):
         return cast(Tensor, self.norm(x.permute(0, 2, 3, 1)))
 
     def encode_question(self, questions: Tensor) -> tuple[Tensor, Tensor]:
-        """Questions as codes [n, QUESTION] -> vectors [n, QUESTION, width], and which of them are there."""
-        there = questions != BLANK
-        there = there | (torch.arange(questions.shape[1], device=there.device) == 0)  # an empty question is one blank
-        rope = rope_along(questions.shape[1], self.head, there.device, TEXT)
+        """Questions as codes [n, QUESTION] -> vectors [n, QUESTION, width], and the mask of those that count."""
+        mask = questions != BLANK
+        mask = mask | (torch.arange(questions.shape[1], device=mask.device) == 0)  # an empty question is one blank
+        rope = rope_along(questions.shape[1], self.head, mask.device, TEXT)
         x = self.embed(questions)
         for layer in self.question_blocks:
-            x = layer(x, rope, there[:, None, None])
-        return self.question_norm(x), there
+            x = layer(x, rope, mask[:, None, None])
+        return self.question_norm(x), mask
 
-    def match(self, features: Tensor, questions: Tensor, there: Tensor) -> Tensor:
+    def match(self, features: Tensor, questions: Tensor, mask: Tensor) -> Tensor:
         """Logit that the answer lies here: features [B, h, w, width], questions [B, Q, T, width] -> [B, Q, h, w]."""
         B, Q = questions.shape[:2]
         h, w = features.shape[1:3]
         x = self.project(features) + self.position(_on_page(h, w, features))
         x = x[:, None].expand(-1, Q, -1, -1, -1).flatten(0, 1)  # [B Q, h, w, joint]
-        words, allowed = questions.flatten(0, 1), there.flatten(0, 1)[:, None, None]
+        words, allowed = questions.flatten(0, 1), mask.flatten(0, 1)[:, None, None]
         ropes = rope_along(h, HEAD, x.device), rope_along(w, HEAD, x.device)
         for layer in self.joint_blocks:
             x = layer(x, words, allowed, ropes)
@@ -135,9 +137,9 @@ class Scout(nn.Module):
 
     def find(self, features: Tensor, questions: Tensor) -> Tensor:
         """Logit that the answer lies here: features [B, h, w, width], codes [B, Q, QUESTION] -> [B, Q, h, w]."""
-        words, there = self.encode_question(questions.flatten(0, 1))
+        words, mask = self.encode_question(questions.flatten(0, 1))
         size = questions.shape[:2]
-        return self.match(features, words.unflatten(0, size), there.unflatten(0, size))
+        return self.match(features, words.unflatten(0, size), mask.unflatten(0, size))
 
     def characters(self, features: Tensor) -> Tensor:
         """Dense reading, as the encoder's: logits [B, h, w, 4, 8, 96]."""
@@ -145,8 +147,8 @@ class Scout(nn.Module):
 
     def text(self, features: Tensor) -> Tensor:
         """In which slots letters are, as far as the scout can tell: bool [B, 4 h, 8 w]."""
-        there = self.characters(features).argmax(-1) != BLANK  # [B, h, w, 4, 8]
-        return there.permute(0, 1, 3, 2, 4).flatten(3).flatten(1, 2)
+        printed = self.characters(features).argmax(-1) != BLANK  # [B, h, w, 4, 8]
+        return printed.permute(0, 1, 3, 2, 4).flatten(3).flatten(1, 2)
 
     def usual(self, features: Tensor) -> Tensor:
         """Logit that people ask about this place, whatever they ask. [B, h, w]"""
@@ -165,7 +167,7 @@ class Scout(nn.Module):
     @torch.no_grad()
     def ask(self, page: PageFeatures, scene: Scene, questions: list[str]) -> Tensor:
         """Relevance of every cell to each question: one page and Q questions, or one question a page. [Q, N]"""
-        return over_tree(scene, self.found(page, questions) / SOFTER)
+        return over_tree(scene, self.found(page, questions) / TEMPERATURE)
 
     @torch.no_grad()
     def found(self, page: PageFeatures, questions: list[str]) -> Tensor:
@@ -241,10 +243,10 @@ def grid_of(height: int, width: int) -> tuple[int, int]:
 def over_tree(scene: Scene, logits: Tensor) -> Tensor:
     """Logits on the scout's map [n, h, w] as relevance of every cell: that of the most likely place in it. [n, N]"""
     tree = scene.tree
-    chance = logits.float().sigmoid().clamp(min=LEAST)
+    probs = logits.float().sigmoid().clamp(min=LEAST)
     for axis, side in ((1, tree.height), (2, tree.width)):
-        chance = _largest_in_cells(tree, chance, axis, side)
-    return tree.lift(chance.to(tree.device), how="max")
+        probs = _largest_in_cells(tree, probs, axis, side)
+    return tree.lift(probs.to(tree.device), how="max")
 
 
 def _largest_in_cells(tree: CellTree, values: Tensor, axis: int, side: int) -> Tensor:

@@ -18,7 +18,7 @@ from homunculus.cells import CellTree, Selection
 from homunculus.eye import Eye
 from homunculus.fixation import peak
 from homunculus.reader.letters import encode
-from homunculus.reader.scout import QUESTION, SOFTER, Scout, over_tree, small_copy
+from homunculus.reader.scout import QUESTION, TEMPERATURE, Scout, over_tree, small_copy
 from homunculus.relevance import Scene
 from homunculus.relevance.spatial import regions
 from homunculus.runtime.cache import LRUCache
@@ -81,7 +81,7 @@ def _select(
     """What `Eye.choose` does, for questions as codes [B, QUESTION]."""
     scene = Scene(pixels, tree)
     logits = scout.find(scout.encode_page(small_copy(scene.levels)), codes[:, None]).flatten(0, 1)  # [B, h, w]
-    relevance = over_tree(scene, logits / SOFTER)
+    relevance = over_tree(scene, logits / TEMPERATURE)
     options = eye.options | eye.context(scene, [""] * len(codes))
     chosen = allocate(eye.allocator, tree, relevance, eye.budget, peak(tree, relevance), **options).in_rows()
     assert chosen.indices is not None  # rules that can be captured stay in the tree
