@@ -1,5 +1,6 @@
 """What README and docs show runs, and the picture in the README is the one that `make demo` makes."""
 
+import json
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -43,6 +44,14 @@ def test_the_picture_in_the_readme_is_the_one_of_the_demo():
 def test_a_generated_page_is_what_its_generator_writes(name, tmp_path):
     import_module(f"{name}_page").main(tmp_path)
     assert (tmp_path / f"{name}.md").read_text() == (DOCS / f"{name}.md").read_text()
+
+
+def test_the_readme_states_the_scores_that_were_measured():
+    rows = json.loads((ROOT / "results" / "reader.json").read_text())["rows"]
+    scores = {row["dataset"]: f"{row['score']['value']:.2f}" for row in rows if row["way"] == "foveated/query/273"}
+    readme = (ROOT / "README.md").read_text()
+    stated = {name.lower(): score for score, name in re.findall(r"(0\.\d\d)\s+on\s+[^()]*\((\w+)\)", readme)}
+    assert stated and stated.items() <= scores.items()
 
 
 def test_links_between_pages_lead_somewhere():
