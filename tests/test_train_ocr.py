@@ -294,6 +294,20 @@ def test_strips_of_training_are_those_of_reading_when_nothing_is_degraded():
     assert degraded.min() >= 0 and degraded.max() <= 1
 
 
+def test_some_strips_go_through_cells_of_two_levels():
+    lines = line_store()[1]
+    spots = recognizer.strip_grid(lines, recognizer.widths_of(lines), 512)
+    level = torch.ones(len(lines), dtype=torch.long)
+    torch.manual_seed(0)
+    chosen = recognizer._random_cells(spots, level)
+    cell = (spots / 64).floor()
+    for n in range(len(lines)):
+        for place in cell[n].view(-1, 2).unique(dim=0):
+            here = (cell[n] == place).all(-1)
+            assert chosen[n][here].unique().numel() == 1  # a cell is at one level as a whole
+    assert 0.3 < chosen.float().mean() < 0.7
+
+
 def test_lines_are_off_by_little():
     lines = line_store()[1]
     torch.manual_seed(0)

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from homunculus.reader.encoder import CELL
 from homunculus.reader.letters import encode, plain
 from homunculus.reader.recognizer import STRIDE, Recognizer
 from homunculus.reader.strips import STRIP_HEIGHT, columns_of, strip_grid, strip_level, widths_of
@@ -18,6 +19,7 @@ from homunculus.train.tasks.base import Losses, Task
 
 BUCKETS = (128, 256, 384, 512, 768, 1024, 1536)  # widths of strips in a batch
 MIN_PRINT = 5.0  # pixels: print is not shown smaller
+MIXED = 0.4  # share of strips that go through cells of two levels
 TOO_NARROW = 1.15  # time steps a character needs at least
 
 
@@ -57,20 +59,38 @@ class LineStore:
 def strips_of(store: LineStore, rows: Tensor, columns: int, strength: float) -> tuple[Tensor, Tensor]:
     """Strips of lines: [n, 1, 32, W] from 0 to 1 and widths [n], at most `columns`.
 
-    With degradations ends and heights are off as a line finder's are, and the level is any at which print is legible.
+    With degradations ends and heights are off as a line finder's are, and the level is any at which print is legible; a
+    share of the strips goes through cells of two levels, as in a look.
     """
-    device = store.lines.device
+    device, page = store.lines.device, store.page[rows.to(store.lines.device)]
     lines = jittered(store.lines[rows.to(device)], 1.0 if strength else 0.0)
     widths = widths_of(lines).clamp(max=columns)
-    level = strip_level(lines)
-    if strength:
-        deepest = (lines[:, 4] / MIN_PRINT).log2().clamp(min=0)
-        drawn = (torch.rand_like(deepest) * (deepest + 1)).floor().long()
-        level = torch.maximum(level, torch.minimum(drawn, deepest.long()))
-    level = level.clamp(max=store.pages.base.shape[1] - 1)
     spots = strip_grid(lines, widths, columns_of(columns))
-    strips = store.pages.sample(store.page[rows.to(device)], level, spots)[:, None] / 255
-    return _degraded(strips, strength) if strength else strips, widths
+    levels = store.pages.base.shape[1]
+    finest = strip_level(lines).clamp(max=levels - 1)
+    if not strength:
+        return store.pages.sample(page, finest, spots)[:, None] / 255, widths
+    deepest = (lines[:, 4] / MIN_PRINT).log2().clamp(min=0)
+    one, other = (torch.maximum(finest, _random_level(deepest).clamp(max=levels - 1)) for _ in range(2))
+    other = torch.where(torch.rand_like(deepest) < MIXED, other, one)
+    strips = store.pages.sample(page, one, spots)
+    strips = torch.where(
+        _random_cells(spots, torch.maximum(one, other)), store.pages.sample(page, other, spots), strips
+    )
+    return _degraded(strips[:, None] / 255, strength), widths
+
+
+def _random_level(deepest: Tensor) -> Tensor:
+    """A level from 0 to the deepest one [n] at which print is legible."""
+    return torch.minimum((torch.rand_like(deepest) * (deepest + 1)).floor(), deepest.floor()).long()
+
+
+def _random_cells(spots: Tensor, level: Tensor) -> Tensor:
+    """Half of the cells of a level [n] for each strip: which spots [n, h, w, 2] lie in them."""
+    column, row = (spots / (CELL * 2.0 ** level[:, None, None, None])).floor().long().unbind(-1)
+    seed = torch.randint(1 << 30, (len(level), 1, 1), device=level.device)
+    mixed = (column * 73856093) ^ (row * 19349663) ^ seed  # a hash of the cell's place
+    return (mixed * 2654435761 >> 16) % 2 == 0
 
 
 def jittered(lines: Tensor, amount: float) -> Tensor:
