@@ -186,11 +186,11 @@ def test_answers_by_lot_differ_from_one_to_the_next(model):
     ],
 )
 def test_what_tasks_ask_for(lmms, kwargs, max_new_tokens, temperature, until):
-    assert lmms.GenerationConfig.of(kwargs) == lmms.GenerationConfig(max_new_tokens, temperature, until)
+    assert lmms.TaskGeneration.of(kwargs) == lmms.TaskGeneration(max_new_tokens, temperature, until)
 
 
 def test_an_answer_ends_at_the_first_of_its_ends(lmms):
-    config = lmms.GenerationConfig(until=("\n", "stop", "."))
+    config = lmms.TaskGeneration(until=("\n", "stop", "."))
     assert config.cut("one stop two.\nthree") == "one" and config.cut(" all of it ") == "all of it"
 
 

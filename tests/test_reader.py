@@ -17,7 +17,7 @@ from homunculus.reader import model as answering
 from homunculus.reader.calibration import FEATURES, Calibration, features_of
 from homunculus.reader.language import fingerprint
 from homunculus.reader.lines import Line
-from homunculus.reader.model import Reader
+from homunculus.reader.model import GenerationConfig, Reader
 from homunculus.reader.prompt import END, NOT_FOUND
 from homunculus.reader.weights import SHIPPED, digest, save, write_hashes
 from lined import TEXTS, card, letter, likeness
@@ -166,7 +166,7 @@ def test_pages_are_answered_together_as_alone(reader, image):
     other = Image.fromarray(card(18)[0].numpy()).rotate(2, fillcolor=255)
     pages = [reader.open(image), reader.open(other)]
     glances = [page.look(question, 60) for page, question in zip(pages, QUESTIONS, strict=False)]
-    *_, together = reader.reply(pages, glances, max_new_tokens=6)
+    *_, together = reader.reply(pages, glances, GenerationConfig(6))
     for page, question, answer in zip(pages, QUESTIONS, together, strict=False):
         assert same(page.ask(question, **HOW), answer)
 

@@ -19,7 +19,7 @@ from homunculus.eval.settings import ORACLE, Setting
 from homunculus.eye import Glance
 from homunculus.fixation import PAGE_DEGREES
 from homunculus.reader.blocks import steady
-from homunculus.reader.model import MAX_NEW_TOKENS, Answer, Reader
+from homunculus.reader.model import MAX_NEW_TOKENS, Answer, GenerationConfig, Reader
 from homunculus.reader.prompt import MAX_TOKENS
 from homunculus.reader.session import Page, page_cache
 
@@ -147,13 +147,8 @@ class ReaderBackend:
             on_page = [sample for _, sample in group]
             found = look_at(page, [sample.target for sample in on_page], setting)
             glances += [replace(g, question=sample.item.question) for g, sample in zip(found, on_page, strict=True)]
-        *_, answers = self.reader.reply(
-            [page for page, _ in opened],
-            glances,
-            max_new_tokens=max_new_tokens,
-            max_text_tokens=self.max_text_tokens,
-            every=False,
-        )
+        config = GenerationConfig(max_new_tokens, max_text_tokens=self.max_text_tokens)
+        *_, answers = self.reader.reply([page for page, _ in opened], glances, config, every=False)
         return answers
 
 

@@ -25,7 +25,7 @@ from homunculus.adapters import load as load_vlm
 from homunculus.errors import InputError, shown, whole_number
 from homunculus.eye import Eye, Glance
 from homunculus.reader import load_reader
-from homunculus.reader.model import BATCH_SIZE, MAX_NEW_TOKENS, Reader
+from homunculus.reader.model import BATCH_SIZE, MAX_NEW_TOKENS, GenerationConfig, Reader
 from homunculus.reader.session import Page, page_cache
 
 if TYPE_CHECKING:  # lmms_eval.models imports this file: whichever is imported first must not wait for the other
@@ -42,7 +42,7 @@ def manifest() -> ModelManifest:
 
 
 @dataclass(frozen=True)
-class GenerationConfig:
+class TaskGeneration:
     """How an answer is generated: sampled where the temperature is above 0, up to any of `until`."""
 
     max_new_tokens: int = MAX_NEW_TOKENS
@@ -50,7 +50,7 @@ class GenerationConfig:
     until: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, kwargs: dict[str, Any]) -> GenerationConfig:
+    def of(cls, kwargs: dict[str, Any]) -> TaskGeneration:
         """From the `generation_kwargs` of a task."""
         until, sampled = kwargs.get("until") or (), kwargs.get("do_sample")
         temperature = kwargs.get("temperature", 1.0 if sampled else 0.0)
@@ -83,14 +83,14 @@ class ReaderModel:
         self.reader, self.look = reader, look
         self.pages = page_cache()  # by pixels
 
-    def __call__(self, questions: Sequence[tuple[str, list[Any]]], config: GenerationConfig) -> list[str]:
+    def __call__(self, questions: Sequence[tuple[str, list[Any]]], config: TaskGeneration) -> list[str]:
         """Answers to questions, each about the first of its images."""
         pages = [self.page(visuals[0]) for _, visuals in questions]
         glances = self._glances(pages, [text for text, _ in questions])
         seed = int(torch.randint(2**31, ()))  # from the evaluator's own: repeated questions are to differ
-        options = config.max_new_tokens, config.temperature, seed
+        generation = GenerationConfig(config.max_new_tokens, config.temperature, seed)
         texts: list[str] = []
-        for answers in self.reader.reply(pages, glances, *options, every=bool(config.until)):
+        for answers in self.reader.reply(pages, glances, generation, every=bool(config.until)):
             texts = [answer.text for answer in answers]
             if all(map(config.ends, texts)):
                 break
@@ -122,7 +122,7 @@ class VLMModel:
         self.vlm, self.look = vlm, look
 
     @torch.no_grad()
-    def __call__(self, questions: Sequence[tuple[str, list[Any]]], config: GenerationConfig) -> list[str]:
+    def __call__(self, questions: Sequence[tuple[str, list[Any]]], config: TaskGeneration) -> list[str]:
         """Answers to questions, each about all of its images."""
         inputs = self.vlm.prepare([visuals for _, visuals in questions], [text for text, _ in questions], **self.look)
         sampled = config.temperature > 0
@@ -229,9 +229,9 @@ def bare(text: str, visual_of: object) -> str:
     return text.removeprefix(prompts.get("pre_prompt") or "").removesuffix(prompts.get("post_prompt") or "")
 
 
-def _batches(requests: Iterable[Any], size: int) -> Iterator[tuple[GenerationConfig, list[Any]]]:
+def _batches(requests: Iterable[Any], size: int) -> Iterator[tuple[TaskGeneration, list[Any]]]:
     """Requests in their order, at most `size` at a time; those of a batch are generated in the same way."""
-    for config, group in groupby(requests, key=lambda request: GenerationConfig.of(request.args[1])):
+    for config, group in groupby(requests, key=lambda request: TaskGeneration.of(request.args[1])):
         alike = list(group)
         for first in range(0, len(alike), size):
             yield config, alike[first : first + size]

@@ -11,7 +11,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import torch
@@ -40,8 +40,33 @@ MAX_NEW_TOKENS = 64  # of an answer unless told
 BATCH_SIZE = 8  # questions that are answered at a time
 REFUSAL = 3.0  # log odds by which "not on the page" must be likelier than the best beginning of an answer
 LOADING = ("page", "dpi", "max_pixels")
-GENERATION = ("max_new_tokens", "temperature", "seed", "max_text_tokens")
 READ_AHEAD = 1.25  # text read for each token of the prompt: how long a line is shows only when it is read
+
+
+@dataclass(frozen=True)
+class GenerationConfig:
+    """How to generate an answer.
+
+    Args:
+        max_new_tokens: of an answer.
+        temperature, seed: above 0 it is sampled, from that seed.
+        max_text_tokens: of the page's text that the language model is given.
+    """
+
+    max_new_tokens: int = MAX_NEW_TOKENS
+    temperature: float = 0.0
+    seed: int = 0
+    max_text_tokens: int = MAX_TOKENS
+
+    def __post_init__(self) -> None:
+        whole_number("max_new_tokens", self.max_new_tokens, 1)
+        whole_number("seed", self.seed, *SEEDS)
+        whole_number("max_text_tokens", self.max_text_tokens, 0)
+
+    @classmethod
+    def pop_from(cls, options: dict[str, Any]) -> GenerationConfig:
+        """Made of those options that are its own, which are taken out."""
+        return cls(**{field.name: options.pop(field.name) for field in fields(cls) if field.name in options})
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,14 +182,14 @@ class Reader(PageReader):
     def stream(self, image: Source, question: str, **how: Any) -> Iterator[Answer]:
         """The answer as it grows, token by token; the last is the whole."""
         loading = {name: how.pop(name) for name in LOADING if name in how}
-        generation = {name: how.pop(name) for name in GENERATION if name in how}
+        config = GenerationConfig.pop_from(how)
         clock = _Clock(None)
         page = self.open(image, **loading)
         clock.lap("open")
         glances = page.looks([check_question(question)], **how)
         clock.lap("look")
         number = loading.get("page", 0)
-        for grown in self.reply([page], glances, seconds=clock.seconds, number=number, **generation):
+        for grown in self.reply([page], glances, config, clock.seconds, number):
             yield grown[0]
 
     def answer(
@@ -176,7 +201,7 @@ class Reader(PageReader):
         **how: Any,
     ) -> list[Answer]:
         """Answers to questions about an opened page."""
-        generation = {name: how.pop(name) for name in GENERATION if name in how}
+        config = GenerationConfig.pop_from(how)
         questions = [check_question(question) for question in questions]
         if not questions:
             raise InputError("a question is missing: ask something about the image")
@@ -186,7 +211,7 @@ class Reader(PageReader):
             begun = time.perf_counter()
             glances = page.looks(part, **how)
             spent = dict(seconds or {}) | {"look": time.perf_counter() - begun}
-            *_, last = self.reply([page] * len(part), glances, seconds=spent, number=number, every=False, **generation)
+            *_, last = self.reply([page] * len(part), glances, config, spent, number, every=False)
             answers += last
         return answers
 
@@ -195,10 +220,7 @@ class Reader(PageReader):
         self,
         pages: Sequence[Page],
         glances: Sequence[Glance],
-        max_new_tokens: int = MAX_NEW_TOKENS,
-        temperature: float = 0.0,
-        seed: int = 0,
-        max_text_tokens: int = MAX_TOKENS,
+        config: GenerationConfig | None = None,
         seconds: dict[str, float] | None = None,
         number: int = 0,
         every: bool = True,
@@ -207,15 +229,13 @@ class Reader(PageReader):
 
         After each further token of theirs, or only when they are whole if not `every`.
         """
-        max_new_tokens, seed = whole_number("max_new_tokens", max_new_tokens, 1), whole_number("seed", seed, *SEEDS)
-        max_text_tokens = whole_number("max_text_tokens", max_text_tokens, 0)
-        clock = _Clock(seconds)
-        prompts, lines = self.prompts(pages, glances, max_text_tokens)
+        config, clock = config or GenerationConfig(), _Clock(seconds)
+        prompts, lines = self.prompts(pages, glances, config.max_text_tokens)
         clock.lap("read")
         rows = [_Row(page, glance, read, number) for page, glance, read in zip(pages, glances, lines, strict=True)]
         refusals: list[float] = []
         next_logits = self._next_logits(prompts, refusals)
-        for step in decode(next_logits, self.ends, max_new_tokens, temperature, seed):
+        for step in decode(next_logits, self.ends, config.max_new_tokens, config.temperature, config.seed):
             clock.lap("answer" if "prefill" in clock.seconds else "prefill")
             for row, token, prob, active, refusal in zip(rows, *step, refusals, strict=True):
                 row.refusal = refusal

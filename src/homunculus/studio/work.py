@@ -20,7 +20,7 @@ from torch import Tensor
 
 from homunculus.errors import ImageError
 from homunculus.eye import Glance
-from homunculus.reader.model import Answer, Reader
+from homunculus.reader.model import Answer, GenerationConfig, Reader
 from homunculus.reader.read_lines import glance_as_given
 from homunculus.reader.session import Page, page_cache
 from homunculus.studio.files import read
@@ -225,9 +225,10 @@ class Worker:
     def _answer(self, looked: Sequence[_Looked]) -> None:
         """Answers to a batch of questions, as they grow."""
         how, answers = looked[0].job.request, list[Answer]()
+        config = GenerationConfig(how.max_new_tokens, how.temperature, how.seed)
         pages, glances = [each.look.page for each in looked], [each.look.glance for each in looked]
         try:
-            for answers in self.reader.reply(pages, glances, how.max_new_tokens, how.temperature, how.seed):
+            for answers in self.reader.reply(pages, glances, config):
                 for each, answer in zip(looked, answers, strict=True):
                     each.job.notify(each.answer(answer), False)
         except Exception as error:
