@@ -102,9 +102,9 @@ def test_nothing_is_known_of_a_page_before_the_clock_runs(backend, items, monkey
 def test_answers_end_at_their_first_token(backend, items, monkeypatch):
     lengths, reply = [], backend.reader.reply
 
-    def noted(*args, **how):
-        lengths.append(how["max_new_tokens"])
-        return reply(*args, **how)
+    def noted(pages, glances, config, **how):
+        lengths.append(config.max_new_tokens)
+        return reply(pages, glances, config, **how)
 
     monkeypatch.setattr(backend.reader, "reply", noted)
     for setting in SETTINGS[:2]:
