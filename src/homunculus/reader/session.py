@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -35,6 +35,7 @@ READ_PRINT = 6.0  # pixels: smaller print is not read
 MIN_CONFIDENCE = 0.35  # of a reading that is kept
 TOKEN_PIXELS = 42  # strip pixels that make about one token of text
 MAX_READ = 4000  # lines kept as read
+MAX_COLUMNS = 32768  # of the strips that are read at a time on a CPU
 MAX_GLANCES = 32  # looks kept
 MAX_OPEN = 64_000_000  # pixels of all pages that a cache holds open
 ALLOCATOR, RELEVANCE, BUDGET = "foveated", "query", 273
@@ -241,14 +242,25 @@ class Page:
         level = torch.where(under >= 0, cells.levels[under.clamp(min=0)], -1.0)
         keys = {i: (i, *key) for i, key in zip(wanted, (level * 8).long().tolist(), strict=True)}
         found = {i: self.texts[keys[i]] for i in wanted if keys[i] in self.texts}
-        new = [i for i in wanted if i not in found]
-        if new:
+        backend, room = self.reader.recognizer, MAX_COLUMNS * (16 if self.lines.is_cuda else 1)
+        for new in _by_width([i for i in wanted if i not in found], self.widths, room):
             lines = self.lines[torch.tensor(new, device=self.lines.device)]
-            backend = self.reader.recognizer
             strips, widths = strips_of(self.levels, glance.selection, cells, lines, backend.height)
             found |= zip(new, backend(strips, widths), strict=True)
             self.texts.update((keys[i], found[i]) for i in new)
         return found
+
+
+def _by_width(lines: Sequence[int], widths: Sequence[int], room: int) -> Iterator[list[int]]:
+    """Lines in groups of about one width, of at most so many strip columns each: long lines take much memory."""
+    group: list[int] = []
+    for i in sorted(lines, key=widths.__getitem__):
+        if group and (len(group) + 1) * widths[i] > room:
+            yield group
+            group = []
+        group.append(i)
+    if group:
+        yield group
 
 
 def page_cache(max_pixels: int = MAX_OPEN) -> LRUCache[Hashable, Page]:
