@@ -103,6 +103,7 @@ class CellTree:
         self.fine_counts = [cells[0] for cells in per_image]
         self.root_counts = [cells[-1] for cells in per_image]
         self._copies: dict[torch.device, CellTree] = {}
+        self._resized: dict[int, CellTree] = {}
         self._layouts: dict[Hashable, Tensor] = {}
 
     def __len__(self) -> int:
@@ -127,6 +128,12 @@ class CellTree:
         if device not in self._copies:
             self._copies[device] = CellTree._of(self.image_sizes, self.depths, self.cell, device, self.is_bucket)
         return self._copies[device]
+
+    def with_cell(self, cell: int) -> CellTree:
+        """The tree of the same images and as many levels with finest cells of another size; made once."""
+        if cell not in self._resized:
+            self._resized[cell] = CellTree._of(self.image_sizes, self.depths, cell, self.device, self.is_bucket)
+        return self._resized[cell]
 
     def restrict(self, valid: Tensor) -> CellTree:
         """The bucket of images whose cells are those that `valid` [B, N] keeps; sizes come from its finest cells."""

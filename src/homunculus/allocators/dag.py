@@ -9,6 +9,8 @@ from torch import Tensor
 from homunculus.allocators.cut import cut
 from homunculus.allocators.frame import Request, per_cell
 from homunculus.allocators.legibility import MIN_PRINT, illegible_print, print_first
+from homunculus.allocators.scales import Move, best_scale
+from homunculus.cells import Selection
 from homunculus.errors import InputError
 
 
@@ -20,7 +22,8 @@ def dag(
     lines: Sequence[Tensor] | None = None,
     min_print: float = MIN_PRINT,
     clear_print: float = 0.0,
-) -> Tensor:
+    scales: int = 1,
+) -> Tensor | Selection:
     """Splits the cells whose relevance-weighted error is highest; one merged token stands for all the rest.
 
     `error` [B, N] is what each cell would lose if it were left coarse. Without it a cell loses resolution in
@@ -31,12 +34,19 @@ def dag(
     less than `min_print` pixels high come first, the densest relevant print before the rest. Tokens left over when all
     relevant print is legible go by the error. error="legibility" is the same without a tensor; `Eye` finds the lines.
     Print of at least `min_print` but less than `clear_print` counts a sixteenth, so that a short budget shows more
-    lines and a longer one shows them better.
+    lines and a longer one shows them better. With `scales` above 1 the finest cells may be up to an octave larger, in
+    so many steps: those are taken that leave the least print illegible.
     """
     if not 0 <= detail <= 8:
         raise InputError(f"detail must be from 0 to 8, got {detail!r}")
-    illegible = illegible_print(request, error, lines, min_print, clear_print)
     by_side = 2.0 ** (detail * request.tree.level.double())
-    lost = per_cell("error", error, request) if isinstance(error, Tensor) else by_side
-    gain = request.weight * lost
-    return cut(request, gain if illegible is None else print_first(gain, request.weight * illegible))
+    wanted = request.weight * (per_cell("error", error, request) if isinstance(error, Tensor) else by_side)
+
+    def choose(request: Request, move: Move) -> tuple[Tensor, Tensor | None]:
+        gain, illegible = move(wanted), illegible_print(request, error, lines, min_print, clear_print)
+        if illegible is None:
+            return cut(request, gain), None
+        lost = request.weight * illegible
+        return cut(request, print_first(request, gain, lost)), lost
+
+    return best_scale(request, scales, choose)

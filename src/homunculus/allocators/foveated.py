@@ -11,6 +11,8 @@ from homunculus.allocators.acuity import E0, M0, acuity_gain, magnification
 from homunculus.allocators.cut import cut
 from homunculus.allocators.frame import Request, per_cell, relative
 from homunculus.allocators.legibility import MIN_PRINT, illegible_print, print_first
+from homunculus.allocators.scales import Move, best_scale
+from homunculus.cells import Selection
 from homunculus.errors import InputError
 from homunculus.fixation import PAGE_DEGREES, eccentricity
 
@@ -31,7 +33,8 @@ def foveated(
     lines: Sequence[Tensor] | None = None,
     min_print: float = MIN_PRINT,
     clear_print: float = 0.0,
-) -> Tensor:
+    scales: int = 1,
+) -> Tensor | Selection:
     """Cells grow with distance from the fixation as acuity falls, 1 / M(e), and shrink where relevance is high.
 
     M(e) = `m0` / (e + `e0`) is that of the cortex, with the page `degrees` high; the budget sets the density, so m0
@@ -45,21 +48,27 @@ def foveated(
     less than `min_print` pixels high come first, in order of M(e), relevance and how dense that print is. Tokens left
     over when all print is legible go as they do without lines. error="legibility" is the same without a tensor; `Eye`
     finds the lines. Print of at least `min_print` but less than `clear_print` counts a sixteenth, so that a short
-    budget shows more lines and a longer one shows them better.
+    budget shows more lines and a longer one shows them better. With `scales` above 1 the finest cells may be up to an
+    octave larger, in so many steps: those are taken that leave the least print illegible.
     """
     if not floor >= 0:
         raise InputError(f"floor must be at least 0, got {floor!r}")
     if not 0 <= detail <= 8:
         raise InputError(f"detail must be from 0 to 8, got {detail!r}")
-    illegible = illegible_print(request, error, lines, min_print, clear_print)
-    e = eccentricity(request.tree, request.fixation, degrees)
-    weight = request.weight * _detail(request, error) ** detail if isinstance(error, Tensor) else request.weight
-    factor = relative(weight) + floor
-    gain = acuity_gain(request, e, m0, e0, fovea) * factor
-    if illegible is not None:
-        illegible = magnification(e, m0, e0) * (relative(request.weight) + floor) * illegible
-        gain = torch.maximum(gain, print_first(acuity_gain(request, e, m0, e0) * factor, illegible))  # the fovea first
-    return cut(request, gain, rest=_nearest_of_equals(request, e, e0))
+    detailed = request.weight * _detail(request, error) ** detail if isinstance(error, Tensor) else request.weight
+    factor, weight = relative(detailed) + floor, relative(request.weight) + floor
+
+    def choose(request: Request, move: Move) -> tuple[Tensor, Tensor | None]:
+        e = eccentricity(request.tree, request.fixation, degrees)
+        gain, lost = acuity_gain(request, e, m0, e0, fovea) * move(factor), None
+        illegible = illegible_print(request, error, lines, min_print, clear_print)
+        if illegible is not None:
+            lost = magnification(e, m0, e0) * move(weight) * illegible
+            by_acuity = acuity_gain(request, e, m0, e0) * move(factor)
+            gain = torch.maximum(gain, print_first(request, by_acuity, lost))  # the fovea first
+        return cut(request, gain, rest=_nearest_of_equals(request, e, e0)), lost
+
+    return best_scale(request, scales, choose)
 
 
 def _nearest_of_equals(request: Request, e: Tensor, e0: float) -> Tensor:

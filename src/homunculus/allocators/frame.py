@@ -24,13 +24,15 @@ class Request:
     """What a rule gets: checked, on one device, relevance in float64.
 
     Shape:
-        relevance [B, N]; fixation [B, F, 2] in pixels; budget as asked for.
+        relevance [B, N]; fixation [B, F, 2] in pixels; budget as asked for; finest: the level of the tree's finest
+        cells as seen from the page's own tree, above 0 where they are larger, see `scales`.
     """
 
     tree: CellTree
     relevance: Tensor
     fixation: Tensor
     budget: int
+    finest: float = 0.0
 
     @cached_property
     def weight(self) -> Tensor:

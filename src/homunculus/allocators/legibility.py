@@ -40,12 +40,14 @@ def legibility_error(
     min_print: float = MIN_PRINT,
     weights: Sequence[Tensor] | None = None,
     clear_print: float = 0.0,
+    finest: float = 0.0,
 ) -> Tensor:
     """The area of the lines in each cell that are illegible at its level, in pixels of that level. float64 [B, N]
 
     A token gains the same area at each level, so cells of different levels compare. `weights` [n] for each image say
     how much a line counts. Print that is legible but less than `clear_print` high counts a sixteenth. Line boxes are
-    rounded to 1/16 of a pixel and what lies outside the page does not count.
+    rounded to 1/16 of a pixel and what lies outside the page does not count. `finest` is the level at which the tree's
+    finest cells show the page; print that is illegible at level 0 of the page does not count anywhere.
     """
     if tree.rows not in (1, len(lines)):
         raise InputError(f"the tree was made for {tree.rows} images, there are lines of {len(lines)}")
@@ -56,10 +58,11 @@ def legibility_error(
     error = torch.zeros(len(lines), tree.size, dtype=torch.float64, device=tree.device)
     for b, (own, factor) in enumerate(zip(checked, factors, strict=True)):
         row = b if tree.rows > 1 else 0
-        need = need_level(own[:, 4], min_print)
-        clear = need_level(own[:, 4], clear_print) if clear_print > min_print else need
-        for level in range(1, tree.depths[row]):
-            counts = torch.where(need < level, 1.0, LESS_CLEAR * (clear < level))
+        need = _need(own[:, 4], min_print)
+        clear = _need(own[:, 4], clear_print) if clear_print > min_print else need
+        for level in range(0 if finest > 0 else 1, tree.depths[row]):
+            shown_at = level + finest
+            counts = torch.where(need < shown_at, 1.0, LESS_CLEAR * (clear < shown_at))
             area = _area_in_cells(tree.image_sizes[row], tree.cell << level, own, factor * counts)
             tree.grid(error, level)[b, : area.shape[0], : area.shape[1]] = area / 4.0**level
     return error
@@ -107,14 +110,16 @@ def illegible_print(
     images = len(request.relevance)
     if len(lines) not in (1, images):
         raise InputError(f"lines must be a tensor [n, 5] for each of {images} images, got {len(lines)} tensors")
-    return legibility_error(request.tree, lines, min_print, clear_print=clear_print)
+    return legibility_error(request.tree, lines, min_print, clear_print=clear_print, finest=request.finest)
 
 
-def print_first(gain: Tensor, illegible: Tensor) -> Tensor:
+def print_first(request: Request, gain: Tensor, illegible: Tensor) -> Tensor:
     """`gain` [B, N], with every cell that holds illegible print above all cells that do not, in order of `illegible`.
 
-    Cells without such print keep their gain, so that tokens left over when all print is legible go by it.
+    Cells without such print keep their gain, so that tokens left over when all print is legible go by it; so do the
+    finest ones, which no split makes clearer.
     """
+    illegible = illegible * (request.tree.level > 0)
     largest = gain.amax(1, keepdim=True)
     above = (relative(illegible) * FIRST).clamp(min=2) * torch.where(largest > 0, largest, 1.0)
     return torch.where(illegible > 0, above, gain)

@@ -149,7 +149,7 @@ def read(
     files = OutputFiles(png, json_)
     files.write_json(found.to_json())
     for line in found.lines:
-        files.console.print(f"{escape(line.text)}  [dim]{line.confidence:.0%}, level {line.level}[/dim]")
+        files.console.print(f"{escape(line.text)}  [dim]{line.confidence:.0%}, level {line.level:g}[/dim]")
     files.console.print(f"{len(found.lines)} lines in {found.visual_tokens} tokens", style="dim")
     if png:
         found.save(png)

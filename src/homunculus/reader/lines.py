@@ -20,13 +20,13 @@ class Line:
         text: what the recogniser read.
         box: x0, y0, x1, y1 in pixels of the page.
         confidence: probability of the text, from 0 to 1.
-        level: pyramid level of the cells that the line was read from, 0 is the finest.
+        level: pyramid level of the cells that the line was read from, 0 is the finest; fractional off the page's tree.
     """
 
     text: str
     box: tuple[float, float, float, float]
     confidence: float = 1.0
-    level: int = 0
+    level: float = 0
 
 
 def format_lines(lines: Sequence[Line]) -> str:

@@ -19,7 +19,7 @@ from homunculus.reader.blocks import steady
 from homunculus.reader.lines import Line, group_rows
 from homunculus.reader.orientation import find_upright
 from homunculus.reader.read_lines import ReadLines
-from homunculus.reader.shown import CellMap, points_on, shown_levels, strips_of
+from homunculus.reader.shown import CellMap, page_at, points_on, shown_levels, strips_of
 from homunculus.reader.strips import boxes_of, grey, widths_of
 from homunculus.relevance import Scene
 from homunculus.runtime.cache import LRUCache
@@ -41,6 +41,8 @@ MAX_OPEN = 64_000_000  # pixels of all pages that a cache holds open
 ALLOCATOR, RELEVANCE, BUDGET = "foveated", "query", 273
 FREE_ALLOCATOR = "dag"  # without a question: shows the most lines legibly, see benchmarks/legible.py
 CUT_PRINT = {"min_print": READ_PRINT, "clear_print": 9.0}  # pixels: from where the recogniser reads, and reads well
+SCALES = 4  # of the page that a cut may choose from
+MAX_PYRAMIDS = 4  # of the page at other scales that are kept
 
 
 class Recognizing(Protocol):
@@ -89,6 +91,7 @@ class Page:
         self.lines = found.lines.to(pixels.device)  # [n, 5]
         self.scene.lines[reader.finder.boxes] = [torch.cat((boxes_of(self.lines), self.lines[:, 4:]), 1)]
         self.levels = [grey(level)[0] for level in self.scene.levels]
+        self.scaled = LRUCache[float, list[Tensor]](MAX_PYRAMIDS)  # the same at other scales
         self.widths = widths_of(self.lines).tolist()
         self.texts = LRUCache[tuple[int, ...], tuple[str, float]](MAX_READ)  # by line and the levels it was shown at
         self.glances = LRUCache[str, Glance](MAX_GLANCES)  # by question and how it looks
@@ -150,7 +153,7 @@ class Page:
     def eye(self, questions: Sequence[str], allocator: str, relevance: str, budget: int, **options: Any) -> Eye:
         """What looks at the page for questions: rules that can cut by legibility do, unless told otherwise."""
         if get_allocator(allocator).cuts_by_legibility and "error" not in options:
-            options = {"error": "legibility", **CUT_PRINT, **options}
+            options = {"error": "legibility", **CUT_PRINT, "scales": SCALES, **options}
         finder = self.reader.finder.boxes if options.get("error") == "legibility" else None
         scout = self.reader.scout if any(question.strip() for question in questions) else False
         return Eye(allocator, relevance, budget, cell=CELL, scout=scout, finder=finder, **options)
@@ -170,7 +173,7 @@ class Page:
         texts = self._texts(glance, cells, legible)
         boxes, levels = boxes_of(self.lines).tolist(), shown.tolist()
         kept = [i for i in legible if texts[i][0] and texts[i][1] >= MIN_CONFIDENCE]
-        lines = [Line(texts[i][0], tuple(boxes[i]), texts[i][1], int(levels[i])) for i in kept]
+        lines = [Line(texts[i][0], tuple(boxes[i]), texts[i][1], round(levels[i], 2)) for i in kept]
         order = [n for row in group_rows(lines) for n in row]
         return [lines[n] for n in order], [scores[kept[n]] for n in order]
 
@@ -245,10 +248,16 @@ class Page:
         backend, room = self.reader.recognizer, MAX_COLUMNS * (16 if self.lines.is_cuda else 1)
         for new in _by_width([i for i in wanted if i not in found], self.widths, room):
             lines = self.lines[torch.tensor(new, device=self.lines.device)]
-            strips, widths = strips_of(self.levels, glance.selection, cells, lines, backend.height)
+            strips, widths = strips_of(self._levels_at(cells.finest), glance.selection, cells, lines, backend.height)
             found |= zip(new, backend(strips, widths), strict=True)
             self.texts.update((keys[i], found[i]) for i in new)
         return found
+
+    def _levels_at(self, finest: float) -> list[Tensor]:
+        """The page's pyramid scaled by 2^-finest; a look at another scale needs it."""
+        if finest and finest not in self.scaled:
+            self.scaled[finest] = page_at(self.levels, finest)
+        return self.scaled[finest] if finest else self.levels
 
 
 def _by_width(lines: Sequence[int], widths: Sequence[int], room: int) -> Iterator[list[int]]:
