@@ -16,6 +16,7 @@ from homunculus.reader.finder import LineFinder
 from homunculus.reader.lora import Lora, sizes_of
 from homunculus.reader.recognizer import Recognizer
 from homunculus.reader.scout import Scout
+from homunculus.reader.vision import VisionEncoder
 from homunculus.reader.weights import checked, load
 from homunculus.train.config import DataSources, Recipe
 from homunculus.train.tasks.answer import AnswerTask
@@ -27,6 +28,8 @@ from homunculus.train.tasks.page_source import PageSource
 from homunculus.train.tasks.recognizer import RecognizerTask
 from homunculus.train.tasks.scout import ScoutTask
 from homunculus.train.tasks.text_source import TextSource
+from homunculus.train.tasks.vision import PhotoSource, VisionTask
+from homunculus.train.teacher import begin_with
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ TASKS = {
     "scout": TaskSpec(Scout, ScoutTask, PageSource, "find", "scout"),
     "finder": TaskSpec(LineFinder, FinderTask, LineSource, "dice", "finder"),
     "recognizer": TaskSpec(Recognizer, RecognizerTask, LineSource, "ctc", "recognizer"),
+    "vision": TaskSpec(VisionEncoder, VisionTask, PhotoSource, "features", "vision"),
     "answer": TaskSpec(Lora, AnswerTask, TextSource, "answer", "lora"),
 }
 
@@ -63,6 +67,8 @@ def task_of(name: str, recipe: Recipe, source: BatchSource, start: Path | None =
         network = spec.network(**sizes)
     except TypeError as error:
         raise InputError(f"{name}.sizes does not fit the network: {error}") from error
+    if start is None and isinstance(network, VisionEncoder) and isinstance(source, PhotoSource):
+        begin_with(network, source.teacher)
     if start is not None:
         run = start / "last.safetensors"
         load(network, run if run.is_file() else checked(start, spec.weights))
