@@ -68,13 +68,13 @@ class Lora(nn.Module):
 
     def attach(self, model: nn.Module) -> None:
         """Replace the model's linear layers by `LoraLinear`, for training."""
-        for (owner, name), lora in zip(_linears(model), self.weights, strict=True):
+        for (owner, name), lora in zip(linears_of(model), self.weights, strict=True):
             setattr(owner, name, LoraLinear(cast(nn.Linear, getattr(owner, name)), cast(LoraWeights, lora)))
 
     @torch.no_grad()
     def merge(self, model: nn.Module) -> None:
         """Add the matrices to the weights of a model that nothing is attached to: inference then costs no more."""
-        for (owner, name), lora in zip(_linears(model), self.weights, strict=True):
+        for (owner, name), lora in zip(linears_of(model), self.weights, strict=True):
             weight = getattr(owner, name).weight  # [out, in]
             weight.copy_(weight.float() + cast(LoraWeights, lora).delta().to(weight.device))
 
@@ -87,7 +87,7 @@ def sizes_of(model: Any) -> dict[str, int]:
     return sizes | {"layers": config.num_hidden_layers}
 
 
-def _linears(model: nn.Module) -> Iterator[tuple[nn.Module, str]]:
+def linears_of(model: nn.Module) -> Iterator[tuple[nn.Module, str]]:
     """Owner and name of each adapted layer, in the order of `Lora.weights`."""
     for layer in cast(Any, model).model.layers:
         for name in TARGETS:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from homunculus.errors import InputError
 
 T = TypeVar("T")
-EYE, STAGES = ("encoder", "scout"), ("finder", "recognizer", "vision", "answer")
+EYE, STAGES = ("encoder", "scout"), ("finder", "recognizer", "vision", "answer", "photo")
 SECTIONS = (*EYE, *STAGES)
 
 
@@ -24,6 +24,7 @@ class DataSources:
     photos: str = ""  # a folder of photographs for backgrounds
     transcripts: str = ""  # what the recogniser reads on the scans, see `homunculus train transcripts`
     images: list[str] = field(default_factory=list)  # folders of photographs with images/ (vision)
+    weights: str = ""  # folder of the shipped weights that photo builds on
     teacher: str = ""  # ONNX file of the vision encoder's teacher; empty for the one of the package
     language: str = ""  # folder or hub id of the language model; empty for the one of the package
     workers: int = 0  # processes that lay out pages

@@ -55,10 +55,17 @@ class Photos:
             row[:, : photo.shape[0], : photo.shape[1]] = torch.from_numpy(photo).permute(2, 0, 1)
         return cls(pixels, torch.tensor([photo.shape[:2] for photo in found], device=device))
 
-    def crops(self, rows: Tensor, size: tuple[int, int], generator: torch.Generator, plain: bool = False) -> Tensor:
+    def crops(
+        self,
+        rows: Tensor,
+        size: tuple[int, int],
+        generator: torch.Generator,
+        plain: bool = False,
+        smallest: float = SMALLEST,
+    ) -> Tensor:
         """Crops of photographs [B] at random places and scales, mirrored and recoloured: uint8 [B, 3, *size].
 
-        `plain` ones show the whole photograph as it is.
+        They show at least a share `smallest` of the area; `plain` ones the whole photograph as it is.
         """
         device, n = self.pixels.device, len(rows)
         height, width = self.sizes[rows].float().unbind(1)
@@ -66,7 +73,7 @@ class Photos:
         def rand(low: float, high: float) -> Tensor:
             return (low + (high - low) * torch.rand(n, generator=generator)).to(device)
 
-        share = torch.ones(n, device=device) if plain else rand(SMALLEST, 1.0)
+        share = torch.ones(n, device=device) if plain else rand(smallest, 1.0)
         stretch = torch.zeros(n, device=device) if plain else rand(-math.log(STRETCH), math.log(STRETCH))
         aspect = size[1] / size[0] * stretch.exp()
         area = share * height * width

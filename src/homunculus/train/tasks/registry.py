@@ -14,6 +14,7 @@ from homunculus.errors import InputError
 from homunculus.reader.encoder import Encoder
 from homunculus.reader.finder import LineFinder
 from homunculus.reader.lora import Lora, sizes_of
+from homunculus.reader.photo import PhotoAdapter
 from homunculus.reader.recognizer import Recognizer
 from homunculus.reader.scout import Scout
 from homunculus.reader.vision import VisionEncoder
@@ -25,6 +26,7 @@ from homunculus.train.tasks.encoder import EncoderTask
 from homunculus.train.tasks.finder import FinderTask
 from homunculus.train.tasks.line_source import LineSource
 from homunculus.train.tasks.page_source import PageSource
+from homunculus.train.tasks.photo import PhotoAnswerSource, PhotoTask
 from homunculus.train.tasks.recognizer import RecognizerTask
 from homunculus.train.tasks.scout import ScoutTask
 from homunculus.train.tasks.text_source import TextSource
@@ -55,13 +57,14 @@ TASKS = {
     "recognizer": TaskSpec(Recognizer, RecognizerTask, LineSource, "ctc", "recognizer"),
     "vision": TaskSpec(VisionEncoder, VisionTask, PhotoSource, "features", "vision"),
     "answer": TaskSpec(Lora, AnswerTask, TextSource, "answer", "lora"),
+    "photo": TaskSpec(PhotoAdapter, PhotoTask, PhotoAnswerSource, "answer", "photo"),
 }
 
 
 def task_of(name: str, recipe: Recipe, source: BatchSource, start: Path | None = None) -> Task:
     """The task of a section, its network with the weights of a folder if one is given: a run's, or shipped ones."""
     spec, sizes, frozen = TASKS[name], recipe.sizes, list[Any]()
-    if isinstance(source, TextSource):
+    if isinstance(source, TextSource | PhotoAnswerSource):
         sizes, frozen = sizes_of(source.language.model) | sizes, [source.language]
     try:
         network = spec.network(**sizes)
