@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from homunculus.eval.metrics import Figure
-from homunculus.eval.table import Table
-from homunculus.eval.verdict import MAIN, OURS, SIMPLE, Finding, points
+from homunculus.eval.report.table import Table
+from homunculus.eval.report.verdict import MAIN, OURS, SIMPLE, Finding, points
 
 KEPT = 0.975  # of what all tokens give
 SMALL = 150

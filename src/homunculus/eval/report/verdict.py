@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from homunculus.eval.metrics import Figure
-from homunculus.eval.table import KINDS, Table
+from homunculus.eval.report.table import KINDS, Table
 
 MAIN = 273
 SIMPLE = "grid/query"

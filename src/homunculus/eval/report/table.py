@@ -63,6 +63,11 @@ class Table:
         return sorted(found, key=lambda method: not method.startswith("uniform/"))
 
     @cached_property
+    def plain_methods(self) -> list[str]:
+        """Methods without options, so without ablations."""
+        return [method for method in self.methods if ":" not in method and not method.endswith("/oracle")]
+
+    @cached_property
     def budgets(self) -> list[int]:
         """The budgets, smallest first."""
         return sorted({budget for _, _, budget in self.cells})
