@@ -14,7 +14,7 @@ from torch import Tensor
 from homunculus.allocators.frame import Request, relative
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError, shown
-from homunculus.kernels.choice import capturing
+from homunculus.kernels.dispatch import capturing
 
 MIN_PRINT = 11.0  # pixels: print of this height can still be read
 LESS_CLEAR = 1 / 16  # what print that is legible but not clear counts against print that is illegible
