@@ -29,11 +29,10 @@ def gaze_agreement(folder: Path) -> Iterator[str]:
     )
     shares = {row["set"]: row["cc"] ** 2 for row in rows if row["relevance"] == "learned"}
     if shares:
-        told = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
+        listed = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
         verdict = "confirmed" if min(shares.values()) > LIKE_PEOPLE else "refuted"
-        text += (
-            f" Supervised importance against human labels (r² of `learned` above {LIKE_PEOPLE}): **{verdict}**, {told}."
-        )
+        rule = f"Supervised importance against human labels (r² of `learned` above {LIKE_PEOPLE})"
+        text += f" {rule}: **{verdict}**, {listed}."
     yield f"## Agreement with human gaze\n\n{text}\n\n" + markdown_table(
         ["set", "relevance", "n", "NSS", "AUC", "sAUC", "CC", "KL"], lines
     )
