@@ -179,7 +179,7 @@ def gather_rows(batch: int, side: int) -> list[dict]:
     x = images(batch, side, side)
     tree, chosen = choice(batch, side)
     cells = gather.Cells(chosen.boxes, chosen.levels, chosen.mask, chosen.sizes)
-    layout = gather.PatchLayout.normalised(torch.bfloat16, MEAN, DEVIATION, merge=2, times=2)
+    layout = gather.PatchLayout.normalised(torch.bfloat16, MEAN, DEVIATION, merge_size=2, temporal_patch_size=2)
     levels = pyramid.gaussian(x, tree.levels)
     plain = [level.contiguous().clone() for level in levels]
     seen = int((chosen.boxes[..., 2:] - chosen.boxes[..., :2]).prod(2).sum()) * 3
@@ -187,8 +187,10 @@ def gather_rows(batch: int, side: int) -> list[dict]:
     units = texture.Mipmap(batch, side, side, tree.levels)
     units.fill(x)
     ways: dict[str, Callable[[], object]] = {
-        "touched only (Triton), blocks of Qwen, bf16": lambda: gather.touched(x, tree.levels, cells, 32, layout),
-        "touched only (Triton), uint8": lambda: gather.touched(x, tree.levels, cells, 32),
+        "touched only (Triton), blocks of Qwen, bf16": lambda: gather.build_and_gather(
+            x, tree.levels, cells, 32, layout
+        ),
+        "touched only (Triton), uint8": lambda: gather.build_and_gather(x, tree.levels, cells, 32),
         "levels there (Triton), blocks of Qwen, bf16": lambda: gather.gather(levels, cells, 32, layout),
         "levels there (Triton), uint8": lambda: gather.gather(levels, cells, 32),
         "levels there, torch": lambda: tokens.at_once(plain, chosen),
@@ -235,12 +237,12 @@ def graph_part() -> list[dict]:
     tree, _ = choice(BATCH, SIDE)
     relevance = torch.rand(BATCH, tree.size, device="cuda")
     places = torch.rand(BATCH, 1, 2, device="cuda") * SIDE
-    layout = gather.PatchLayout.normalised(torch.bfloat16, MEAN, DEVIATION, merge=2, times=2)
+    layout = gather.PatchLayout.normalised(torch.bfloat16, MEAN, DEVIATION, merge_size=2, temporal_patch_size=2)
 
     def whole() -> tuple[Tensor, Tensor]:
         chosen = hm.allocate("foveated", tree, relevance, TOKENS, places).in_rows()
         cells = gather.Cells(chosen.boxes, chosen.levels, chosen.mask, chosen.sizes)
-        return gather.touched(x, tree.levels, cells, 32, layout), positions.mrope_ids(chosen)
+        return gather.build_and_gather(x, tree.levels, cells, 32, layout), positions.mrope_ids(chosen)
 
     def choosing() -> object:
         return hm.allocate("foveated", tree, relevance, TOKENS, places).in_rows()
@@ -262,7 +264,7 @@ def size_rows(side: int) -> list[dict]:
     levels = pyramid.gaussian(x, tree.levels)
     ways: dict[str, Callable[[], object]] = {
         "mip": lambda: mip.build(x, tree.levels - 1),
-        "touched only": lambda: gather.touched(x, tree.levels, cells, 32),
+        "touched only": lambda: gather.build_and_gather(x, tree.levels, cells, 32),
         "levels there": lambda: gather.gather(levels, cells, 32),
         "torch, pooling layers": lambda: plain_levels(x.half(), lambda y: F.avg_pool2d(y, 2), tree.levels),
     }

@@ -202,7 +202,7 @@ def measure(args: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:
     config = {"data": [str(args.data.resolve())], "split": split, "machine": here}
     every = run(todo, spec, folder, args.workers, console=Console(stderr=True), config=config)
     by_key = {key_in(row): row for row in every}
-    asked = [by_key[key] for batch in todo for setting in batch.settings for key in batch.wanted(setting)]
+    asked = [by_key[key] for batch in todo for setting in batch.settings for key in batch.keys(setting)]
     begun = json.loads((folder / "run.json").read_text())["machine"]
     return {
         "command": command(words),

@@ -76,7 +76,7 @@ def answer(args: argparse.Namespace, spec: ModelSpec) -> None:
     config = {"data": [str(args.data)], "split": "val", "machine": machine(args.device)}
     begun, todo = time.monotonic(), batches(args)
     rows = run(todo, spec, args.results, args.workers, config=config)
-    planned = {key for batch in todo for setting in batch.settings for key in batch.wanted(setting)}
+    planned = {key for batch in todo for setting in batch.settings for key in batch.keys(setting)}
     print(f"{len(rows):,} answers, {len(planned - {key_in(row) for row in rows}):,} of {len(planned):,} are missing")
     print(f"this run took {time.monotonic() - begun:.0f} s")
 

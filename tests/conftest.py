@@ -1,9 +1,11 @@
-"""Shared by all tests: one thread, a skip without a GPU, a page to look at."""
+"""Shared by all tests: one thread, a skip without a GPU, a page to look at, a run of the harness."""
 
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,6 +14,10 @@ from hypothesis import settings
 from PIL import Image, ImageDraw, ImageFont
 
 from homunculus import cli
+
+if TYPE_CHECKING:
+    from homunculus.eval.backends import Backend
+    from homunculus.eval.runner import ModelSpec
 
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels are tried out by Triton's interpreter
@@ -102,3 +108,44 @@ def stripes() -> torch.Tensor:
     wave = np.where(np.arange(512) % 8 < 4, 40, 215).astype(np.uint8)
     image = np.concatenate((np.tile(wave[:, None], (1, 512)), np.tile(wave[None], (512, 1))), 1)
     return torch.from_numpy(np.stack([image] * 3))
+
+
+# Of the harness; what they import would load Triton before it is told to interpret.
+
+
+@pytest.fixture(scope="session")
+def eval_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder of three pages with four questions each."""
+    from readers import pages
+
+    return pages(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="session")
+def eval_spec(tmp_path_factory: pytest.TempPathFactory) -> "ModelSpec":
+    """A tiny reader for the harness."""
+    from homunculus.eval.runner import ModelSpec
+    from readers import tiny_reader
+
+    weights, language = tiny_reader(tmp_path_factory.mktemp("reader"))
+    return ModelSpec(weights=str(weights), language=str(language), max_new_tokens=4)
+
+
+@pytest.fixture(scope="session")
+def eval_backend(eval_spec: "ModelSpec") -> "Backend":
+    """The tiny reader, loaded."""
+    return eval_spec.load()
+
+
+@pytest.fixture(scope="session")
+def eval_run(
+    eval_data: Path, eval_spec: "ModelSpec", eval_backend: "Backend", tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The folder of a finished run."""
+    from harness import batches
+    from homunculus.eval.runner import run
+
+    folder = tmp_path_factory.mktemp("run")
+    config = {"data": [str(eval_data)], "split": "val"}
+    run(batches(eval_data), eval_spec, folder, config=config, load=lambda: eval_backend)
+    return folder

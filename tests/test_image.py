@@ -16,7 +16,7 @@ from PIL import Image
 
 import homunculus.image
 from homunculus.errors import ImageError, InputError
-from homunculus.image import load, load_many, pad_to_cells
+from homunculus.image import load, load_each
 from pictures import BLACK, NOISE, WHITE, at, channels_first, encoded, gray, pdf
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -132,7 +132,7 @@ def test_wrong_option(options: dict[str, object]) -> None:
     with pytest.raises(InputError, match=f"^{name} must be"):
         load(NOISE, **options)
     with pytest.raises(InputError, match=f"^{name} must be"):
-        load_many([NOISE], **options)
+        [*load_each([NOISE], **options)]
 
 
 def test_a_named_pipe_is_read(tmp_path: Path) -> None:
@@ -212,11 +212,11 @@ def test_alpha_equals_pillow_compositing() -> None:
 # --- many ------------------------------------------------------------------------------------------
 
 
-def test_load_many_keeps_order_and_names_what_failed(tmp_path: Path) -> None:
+def test_load_each_keeps_order_and_names_what_failed(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.png", tmp_path / "bad.png"
     Image.fromarray(NOISE).save(good)
     bad.write_bytes(good.read_bytes()[:500])
-    results = load_many([good, bad, b"junk", np.full((2, 2), np.nan), None, NOISE])
+    results = [*load_each([good, bad, b"junk", np.full((2, 2), np.nan), None, NOISE])]
     expected = channels_first(NOISE)
     assert torch.equal(results[0], expected)
     assert torch.equal(results[5], expected)
@@ -230,18 +230,20 @@ def test_load_many_keeps_order_and_names_what_failed(tmp_path: Path) -> None:
 def test_a_kept_error_keeps_no_image_alive() -> None:
     image = gray([0, np.nan], "<f4")
     alive = weakref.ref(image)
-    results = load_many([image])
+    results = [*load_each([image])]
     del image
     assert isinstance(results[0], ImageError)
     assert alive() is None
 
 
-def test_load_many_passes_options_and_refuses_a_single_path(tmp_path: Path) -> None:
-    assert "above the limit of 10" in str(load_many([Image.fromarray(NOISE)], max_pixels=10)[0])
-    assert load_many([pdf()], dpi=36)[0].shape == (3, 18, 36)
-    assert load_many([]) == []
+def test_load_each_passes_options_and_refuses_a_single_path(tmp_path: Path) -> None:
+    large, small = load_each([Image.fromarray(NOISE), b"junk"], max_pixels=10)
+    assert "above the limit of 10" in str(large) and "image 2 of 2" in str(small)
+    [page] = load_each([pdf()], dpi=36)
+    assert page.shape == (3, 18, 36)
+    assert [*load_each([])] == []
     with pytest.raises(InputError, match="takes a list"):
-        load_many(tmp_path / "x.png")
+        [*load_each(tmp_path / "x.png")]
 
 
 def test_threads_agree_and_leave_pillow_as_it_was(tmp_path: Path) -> None:
@@ -250,43 +252,11 @@ def test_threads_agree_and_leave_pillow_as_it_was(tmp_path: Path) -> None:
         Image.fromarray(np.roll(NOISE, number, 0)).resize((300, 200)).save(path)
     (tmp_path / "page.pdf").write_bytes(pdf())
     paths = [*paths, tmp_path / "page.pdf", tmp_path / "missing.png"] * 4
-    alone = load_many(paths)
+    alone = [*load_each(paths)]
     before = Image.MAX_IMAGE_PIXELS
     with ThreadPoolExecutor(4) as pool:
-        together = [result for part in pool.map(load_many, [[path] for path in paths]) for result in part]
+        together = [result for part in pool.map(lambda path: [*load_each([path])], paths) for result in part]
     assert before is not None
     assert before == Image.MAX_IMAGE_PIXELS
     for one, other in zip(alone, together, strict=True):
         assert torch.equal(one, other) if isinstance(one, torch.Tensor) else str(one) == str(other)
-
-
-# --- padding ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.uint16, torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("lead", [(3,), (2, 3)])
-def test_pad_repeats_the_edge(dtype: torch.dtype, lead: tuple[int, ...]) -> None:
-    pixels = torch.arange(5 * 7).reshape(5, 7).expand(*lead, 5, 7).to(dtype)
-    padded = pad_to_cells(pixels, 4)
-    assert padded.shape == (*lead, 8, 8)
-    assert padded.dtype == dtype
-    rows, columns = torch.arange(8).clamp(max=4), torch.arange(8).clamp(max=6)
-    assert torch.equal(padded.double(), pixels.double()[..., rows, :][..., columns])
-
-
-def test_pad_equals_torch_and_carries_gradients() -> None:
-    pixels = torch.rand(1, 3, 5, 9, requires_grad=True)
-    padded = pad_to_cells(pixels, 16)
-    assert torch.equal(padded, torch.nn.functional.pad(pixels, (0, 7, 0, 11), mode="replicate"))
-    padded.sum().backward()
-    assert pixels.grad is not None
-    assert pixels.grad.sum() == 3 * 16 * 16
-
-
-def test_pad_leaves_whole_cells_alone_and_refuses_nonsense() -> None:
-    pixels = torch.zeros(3, 8, 12)
-    assert pad_to_cells(pixels, 4) is pixels
-    assert pad_to_cells(torch.ones(3, 1, 1), 14).shape == (3, 14, 14)
-    for wrong, cell in [(pixels, 0), (torch.zeros(3, 0, 4), 4), (torch.zeros(3), 4)]:
-        with pytest.raises(InputError):
-            pad_to_cells(wrong, cell)

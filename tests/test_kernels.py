@@ -79,8 +79,8 @@ def test_levels_are_known_by_the_memory_that_they_share(device, kernels):
 
     image = pixels(1, 1, 16, 32).to(device)
     level = mip.build(image, 1)[0]
-    assert mip.made([image, level]) and mip.rest_of([image, level]).shape == (1, 16 * (8 + 4 + 2))
-    assert not mip.made([image, level.clone()]), "the levels below it are missing"
+    assert mip.is_built([image, level]) and mip.levels_memory([image, level]).shape == (1, 16 * (8 + 4 + 2))
+    assert not mip.is_built([image, level.clone()]), "the levels below it are missing"
 
 
 @pytest.mark.gpu
@@ -104,9 +104,9 @@ def test_detail_holds_the_energy_that_torch_finds(device, kernels, batch, size, 
 
 @pytest.mark.gpu
 def test_detail_of_any_size():
-    from homunculus.kernels import detail
+    from homunculus.kernels import band_energy
 
-    @given(st.integers(1, 3), st.integers(1, 270), st.integers(1, 270), st.sampled_from(detail.CELLS))
+    @given(st.integers(1, 3), st.integers(1, 270), st.integers(1, 270), st.sampled_from(band_energy.CELLS))
     @settings(deadline=None, max_examples=300)
     def same(batch, height, width, cell):
         found, expected = energies(batch, height, width, cell, "cuda")
@@ -117,36 +117,36 @@ def test_detail_of_any_size():
 
 def energies(batch: int, height: int, width: int, cell: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
     """By the kernel and by torch."""
-    from homunculus.kernels import detail
+    from homunculus.kernels import band_energy
 
     fine, coarse = pixels(batch, 3, height, width), pixels(batch, 3, (height + 1) // 2, (width + 1) // 2)
-    found = detail.energy(fine.to(device), coarse.to(device), cell, scene.LUMINANCE)
+    found = band_energy.energy(fine.to(device), coarse.to(device), cell, scene.LUMINANCE)
     return found.cpu(), scene.energy(fine, coarse, cell)
 
 
 @devices
 def test_a_blank_page_has_no_detail(device, kernels):
-    from homunculus.kernels import detail
+    from homunculus.kernels import band_energy
 
     fine, coarse = (torch.full((1, 3, side, side), 201, dtype=torch.uint8, device=device) for side in (37, 19))
-    assert (detail.energy(fine, coarse, 32, scene.LUMINANCE) == 0).all()
+    assert (band_energy.energy(fine, coarse, 32, scene.LUMINANCE) == 0).all()
 
 
 @devices
 @pytest.mark.parametrize("cell", [32, pytest.param(14, marks=pytest.mark.gpu)])
 def test_a_scene_takes_the_kernels_by_itself(device, kernels, cell, monkeypatch):
-    from homunculus.kernels import detail, mip
+    from homunculus.kernels import band_energy, mip
 
     x, tree = pixels(1, 3, 34, 40), CellTree(34, 40, cell, levels=3)
     expected = Scene(x, tree)
     expected.levels, expected.lost  # noqa: B018  # made before the kernels are let in
     called = []
-    for module, name in ((mip, "build"), (detail, "energy")):
+    for module, name in ((mip, "build"), (band_energy, "energy")):
         usual = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, usual=usual, name=name: called.append(name) or usual(*a))
     if device == "cpu":
         for module in (pyramid, scene):
-            monkeypatch.setattr(module, "kernels_for", lambda x: True)
+            monkeypatch.setattr(module, "use_triton", lambda x: True)
     found = Scene(x.to(device), tree)
     torch.testing.assert_close(found.lost.cpu(), expected.lost, rtol=1e-5, atol=1e-5)
     assert all(torch.equal(mine.cpu(), theirs) for mine, theirs in zip(found.levels, expected.levels, strict=True))

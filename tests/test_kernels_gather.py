@@ -53,9 +53,9 @@ def test_cells_are_those_of_torch(device, kernels, case):
     expected = tokens.patches(levels, selection)
     cells, image = cells_of(selection, device), x.to(device)
     built = [image, *mip.build(image, count - 1)]
-    assert mip.made(built)
-    assert count == 1 or not mip.made([image, *(level.clone() for level in built[1:])])
-    for found in (gather.gather(built, cells, cell), gather.touched(image, count, cells, cell)):
+    assert mip.is_built(built)
+    assert count == 1 or not mip.is_built([image, *(level.clone() for level in built[1:])])
+    for found in (gather.gather(built, cells, cell), gather.build_and_gather(image, count, cells, cell)):
         apart = (found.cpu().int() - expected.int()).abs()
         if selection.indices is not None:
             assert apart.max() == 0
@@ -88,7 +88,7 @@ def test_cells_come_in_the_layout_of_a_tower(device, kernels, colours, straight)
     blocks = expected.flatten(0, 1).view(-1, 3, 2, 4, 2, 4).permute(0, 2, 4, 1, 3, 5)  # [K, m, m, 3, p, p]
     blocks = blocks[:, :, :, :, None].expand(-1, -1, -1, -1, 2, -1, -1).reshape(-1, 3 * 2 * 4 * 4)
     layout = gather.PatchLayout.normalised(torch.bfloat16, mean, deviation, 2, 2, device)
-    assert (layout.line is not None) is straight
+    assert (layout.affine is not None) is straight
     check_colours(gather.gather(built, cells, 8, layout), blocks.bfloat16(), device == "cpu" and straight)
 
 
@@ -103,13 +103,13 @@ def laid(levels: list[torch.Tensor], device: str, skew: int = 0) -> list[torch.T
     from homunculus.kernels import mip
 
     x = levels[0]
-    place, total = mip.places(*x.shape[2:], 3, len(levels) - 1)
+    place, total = mip.level_places(*x.shape[2:], 3, len(levels) - 1)
     image = torch.full((x.numel() + 16,), 77, dtype=torch.uint8, device=device)[skew : skew + x.numel()].view_as(x)
     rest = torch.full((len(x), total), 77, dtype=torch.uint8, device=device)
     found = [image.copy_(x)]
     for level, (h, w, pitch, start) in zip(levels[1:], place, strict=False):
         found.append(rest.as_strided((len(x), 3, h, w), (total, h * pitch, pitch, 1), start).copy_(level))
-    assert mip.made(found)
+    assert mip.is_built(found)
     return found
 
 
@@ -254,8 +254,8 @@ def test_starts_of_levels_make_no_kernels_of_their_own(size):
 
     starts = gather._starts(*size, 5)
     assert all(start % 2 and start > 1 for start in starts)
-    found = [(start - gather.ODD.value) * gather.BYTES.value for start in starts[1:]]
-    assert found == [place.start for place in mip.places(*size, 3, 4)[0][:4]]
+    found = [(start - gather.START_BIAS.value) * gather.START_UNIT.value for start in starts[1:]]
+    assert found == [place.start for place in mip.level_places(*size, 3, 4)[0][:4]]
 
 
 @devices
@@ -273,7 +273,7 @@ def test_only_what_cells_need_is_made(device, kernels, between, monkeypatch):
     usual = torch.empty
     monkeypatch.setattr(torch, "empty", lambda *size, **how: usual(*size, **how).fill_(77))
     first, second, third = (
-        level[0, 0].cpu() for level in mip.build(x, 3, chosen=mip.Chosen(boxes, levels, mask))
+        level[0, 0].cpu() for level in mip.build(x, 3, chosen=mip.ChosenCells(boxes, levels, mask))
     )  # fmt: skip
     monkeypatch.undo()
     _, one, _, three = (level[0, 0] for level in pyramid.gaussian(x.cpu(), 4))
@@ -291,7 +291,7 @@ def test_a_cell_beside_the_border_of_two_strips_needs_one_of_them(device, kernel
     boxes, one = torch.tensor([[[x, 0, x + 7, 8]]], device=device), torch.ones(1, 1, dtype=torch.int64, device=device)
     usual = torch.empty
     monkeypatch.setattr(torch, "empty", lambda *size, **how: usual(*size, **how).fill_(77))
-    found = mip.build(image, 1, chosen=mip.Chosen(boxes, one, one > 0))[0][0, 0].cpu()
+    found = mip.build(image, 1, chosen=mip.ChosenCells(boxes, one, one > 0))[0][0, 0].cpu()
     monkeypatch.undo()
     expected = pyramid.halve(image.cpu())[0, 0]
     left, right = (found[:, :248], expected[:, :248]), (found[:, 248:], expected[:, 248:])
@@ -305,11 +305,13 @@ def test_of_a_strip_only_pieces_are_written_that_a_cell_touches(device, kernels,
     from homunculus.kernels import mip
 
     image = pixels(1, 1, 256, 64).to(device)
-    piece = 4 * mip._launches(1, 1, 256, 64, 1, mip.STACK, image.device)[0].down  # rows of the first level
+    piece = (
+        4 * mip._launches(1, 1, 256, 64, 1, mip.WARPS_PER_PROGRAM, image.device)[0].rows_per_piece
+    )  # rows of the first level
     boxes, one = torch.tensor([[[0, 165, 9, 170]]], device=device), torch.ones(1, 1, dtype=torch.int64, device=device)
     usual = torch.empty
     monkeypatch.setattr(torch, "empty", lambda *size, **how: usual(*size, **how).fill_(77))
-    found = mip.build(image, 1, chosen=mip.Chosen(boxes, one, one > 0))[0][0, 0].cpu()
+    found = mip.build(image, 1, chosen=mip.ChosenCells(boxes, one, one > 0))[0][0, 0].cpu()
     monkeypatch.undo()
     rows = torch.arange(128) // piece
     touched = (rows >= 165 // 2 // piece) & (rows <= 170 // 2 // piece)
@@ -341,11 +343,11 @@ def test_a_tower_gets_its_patches_from_the_kernel(device, kernels, name, tmp_pat
     found = allocate("grid", tree, torch.rand(1, tree.size, device=device), 3).in_rows()
     levels = [x, *mip_of(x)]
     if device == "cpu":
-        monkeypatch.setattr(qwen, "kernels_for", lambda x: True)
+        monkeypatch.setattr(qwen, "use_triton", lambda x: True)
     blocks = family._blocks(levels, found)
     expected = family._patches(tokens.patches([level.clone() for level in levels], found)[0]).bfloat16()
     assert blocks.dtype == torch.bfloat16
-    check_colours(family._patches(blocks[0]), expected, device == "cpu" and family._layout.line is not None)
+    check_colours(family._patches(blocks[0]), expected, device == "cpu" and family._layout.affine is not None)
 
 
 def mip_of(x: torch.Tensor) -> list[torch.Tensor]:
@@ -359,36 +361,47 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from homunculus.kernels import gather, mip
+from homunculus.kernels import gather, gather_kernel, mip, mip_kernel
 
-TYPES = dict.fromkeys(("x", "out", "floats", "image", "rest", "colours"), "*u8")
-TYPES |= {"mask": "*i1", "starts": ("i32",) * 7} | dict.fromkeys(("source", "whole", "begin", "total"), "i64")
-TYPES |= dict.fromkeys(("table", "boxes", "levels", "sizes"), "*i64")
-MIP = {"room": 32, "odd": False, "raw": False, "wide": False, "some": False, "ahead": mip.AHEAD}
-MIP |= {"listed": False, "stack": 1, "early": False, "soon": False}
-SOME = {"some": True, "stack": mip.STACK}
-RAW = {"odd": True, "raw": True, "ahead": mip.AHEAD_RAW}
-CELLS = {"cell": 32, "merge": 1, "times": 1}
-WORDS = {"kind": gather.KINDS[8], "words": 128, "run": 8, "straight": False, "early": False, "known": False}
-CASES = [(mip._kernel, MIP | RAW | SOME, {}), (mip._kernel, MIP | {"listed": True, "early": True}, {})]
-CASES += [(mip._kernel, MIP | {"odd": True, "wide": True, "early": True, "soon": True}, {"floats": "*fp16"})]
-CASES += [(mip._kernel, MIP | SOME, {"boxes": "*fp64", "levels": "*fp64"})]
-CASES += [(mip._kernel, MIP | SOME | {"early": True}, {}), (gather._kernel, CELLS | WORDS | {"early": True}, {})]
-CASES += [(gather._kernel, CELLS | WORDS, {"starts": ("i32",) * 6 + ("i64",)})]
-CASES += [(gather._kernel, CELLS | WORDS | {"merge": 2, "times": 2}, {"out": "*bf16", "colours": "*bf16"})]
-CASES += [(gather._kernel, CELLS | WORDS | {"merge": 2, "straight": True}, {"out": "*bf16", "colours": "*fp32"})]
-CASES += [(gather._between, CELLS | {"room": 32}, {"boxes": "*fp64", "levels": "*fp64"})]
+TYPES = dict.fromkeys(("x", "out", "floats", "image", "coarse"), "*u8") | dict.fromkeys(("mask", "cell_mask"), "*i1")
+TYPES |= dict.fromkeys(("source_start", "source_stride", "out_start", "out_stride"), "i64")
+TYPES |= dict.fromkeys(("image_stride", "coarse_stride"), "i64")
+TYPES |= dict.fromkeys(("boxes", "levels", "sizes"), "*i64") | {"starts": ("i32",) * 7}
+MIP = {"table_block": 32, "partial_lanes": False, "unaligned": False, "to_float": False, "only_needed": False}
+MIP |= {"from_table": False, "prefetch": mip.PREFETCH_ROWS, "warps": 1, "pdl": False, "release_early": False}
+NEEDED = {"only_needed": True, "warps": mip.WARPS_PER_PROGRAM}
+UNALIGNED = {"partial_lanes": True, "unaligned": True, "prefetch": mip.PREFETCH_ROWS_UNALIGNED}
+LATE = {"partial_lanes": True, "to_float": True, "pdl": True, "release_early": True}
+CELLS = {"cell": 32, "merge_size": 1, "temporal_patch_size": 1}
+WORDS = {"word_type": gather.WORD_TYPES[8], "words": 128, "pixels_per_store": 8}
+WORDS |= {"use_affine": False, "pdl": False, "cells_ready": False}
+QWEN, AFFINE = {"merge_size": 2, "temporal_patch_size": 2}, {"merge_size": 2, "use_affine": True}
+CASES = [(mip_kernel.kernel, MIP | constants, types) for constants, types in (
+    (UNALIGNED | NEEDED, {}),
+    ({"from_table": True, "pdl": True}, {}),
+    (LATE, {"floats": "*fp16"}),
+    (NEEDED, {"boxes": "*fp64", "levels": "*fp64"}),
+    (NEEDED | {"pdl": True}, {}),
+)]
+CASES += [(gather_kernel.kernel, CELLS | WORDS | constants, {"table": "*u8"} | types) for constants, types in (
+    ({"pdl": True}, {}),
+    ({}, {"starts": ("i32",) * 6 + ("i64",)}),
+    (QWEN, {"out": "*bf16", "table": "*bf16"}),
+    (AFFINE, {"out": "*bf16", "table": "*fp32"}),
+)]
+FRACTIONAL = {"boxes": "*fp64", "levels": "*fp64", "table": "*u8"}
+CASES += [(gather_kernel.fractional_kernel, CELLS | {"block": 32}, FRACTIONAL)]
 for kernel, constants, types in CASES:
-    types = TYPES | types | dict.fromkeys(constants, "constexpr")
-    signature, warps = {name: types.get(name, "i32") for name in kernel.arg_names}, constants.get("stack", 1)
-    early = constants.get("early", False)
+    types = {"table": "*i64"} | TYPES | types | dict.fromkeys(constants, "constexpr")
+    signature, warps = {name: types.get(name, "i32") for name in kernel.arg_names}, constants.get("warps", 1)
+    pdl = constants.get("pdl", False)
     constants = {(kernel.arg_names.index(name),): value for name, value in constants.items()}
     source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
-    options = {"num_warps": warps, "launch_pdl": early}
+    options = {"num_warps": warps, "launch_pdl": pdl}
     made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
     before, wait, after = made.asm["ptx"].partition("griddepcontrol.wait")
-    assert bool(wait) == early and "ld.global" not in (before if early else ""), "read before it was written"
-    if kernel is mip._kernel:  # a lane has one of each 32: it asks those beside it
+    assert bool(wait) == pdl and "ld.global" not in (before if pdl else ""), "read before it was written"
+    if kernel is mip_kernel.kernel:  # a lane has one of each 32: shuffles reach those beside it
         text, layout = made.asm["ttgir"], f"sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [{warps}]"
         assert text.count("#ttg.blocked") == 1 and layout in text and "convert_layout" not in text
     print("made")

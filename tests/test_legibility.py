@@ -5,7 +5,7 @@ import torch
 
 from homunculus import CellTree, Eye, InputError, allocate
 from homunculus.allocators import ALLOCATORS, legibility
-from homunculus.allocators.legibility import legibility_error, legible, need_level
+from homunculus.allocators.legibility import legibility_error, legible
 from homunculus.relevance import Scene
 from trees import PAGE, flat
 
@@ -37,12 +37,6 @@ def share_legible(name: str, shown: torch.Tensor, budget: int, **options) -> flo
 
 
 # ---- the error ----------------------------------------------------------------------------------------------------
-
-
-def test_print_is_legible_down_to_the_level_where_it_has_eleven_pixels():
-    heights = torch.tensor([3.0, 11, 21.9, 22, 43, 44, 88])
-    assert need_level(heights).tolist() == [0, 0, 0, 1, 1, 2, 3]
-    assert need_level(heights, min_print=22).tolist() == [0, 0, 0, 0, 0, 1, 2]
 
 
 def test_the_error_is_the_illegible_area_in_pixels_of_the_level():

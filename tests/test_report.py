@@ -11,12 +11,12 @@ import pytest
 
 from homunculus import InputError
 from homunculus.eval.data import Item
-from homunculus.eval.hypotheses import status, weighed
 from homunculus.eval.packed import pack, unpack
 from homunculus.eval.report import write
+from homunculus.eval.report.hypotheses import status, weighed
+from homunculus.eval.report.table import Table, kind_of, summary
+from homunculus.eval.report.verdict import decided
 from homunculus.eval.runner import ModelSpec, dumped, key_in, read
-from homunculus.eval.table import Table, kind_of, summary
-from homunculus.eval.verdict import decided
 from readers import tiny_reader
 
 SETS = {"docvqa": 40, "coco_vqa": 40, "icdar2015": 40}

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from homunculus import CellTree, InputError, Selection, allocate, list_allocators
-from homunculus.image import pad_to_cells
 from homunculus.pyramid import gaussian
 from homunculus.tokens import at_once, at_scale, patches, reconstruct
 
@@ -25,7 +24,9 @@ def test_patches_are_the_pixels_of_the_padded_level(height, width, cell, budget,
     assert out.shape == (rows, min(budget, tree.size), 3, cell, cell) and out.dtype == torch.uint8
     for b in range(rows):
         for k, index in enumerate(selection.indices[b].tolist()):
-            padded = pad_to_cells(levels[int(tree.level[index])][b], cell)
+            level = levels[int(tree.level[index])][b].float()
+            right, bottom = (-side % cell for side in (level.shape[2], level.shape[1]))
+            padded = torch.nn.functional.pad(level[None], (0, right, 0, bottom), mode="replicate")[0].byte()
             y, x = int(tree.row[index]) * cell, int(tree.column[index]) * cell
             assert torch.equal(out[b, k], padded[:, y : y + cell, x : x + cell])
 

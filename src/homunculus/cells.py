@@ -191,8 +191,8 @@ class CellTree:
         """Index of the cell above; -1 at the top. [N]"""
         above = torch.full((self.size,), -1, device=self.device)
         for l in range(self.levels - 1):
-            here = self.at(l)
-            above[here] = self._index(l + 1, self.row[here] // 2, self.column[here] // 2)
+            index = self.at(l)
+            above[index] = self._index(l + 1, self.row[index] // 2, self.column[index] // 2)
         return above
 
     @cached_property
@@ -200,10 +200,10 @@ class CellTree:
         """Indices of the up to four cells below, row by row; -1 where there is none. [N, 4]"""
         below = torch.full((self.size, 4), -1, device=self.device)
         for l in range(1, self.levels):
-            here, (rows, columns) = self.at(l), self.shapes[l - 1]
+            index, (rows, columns) = self.at(l), self.shapes[l - 1]
             for corner in range(4):
-                r, c = 2 * self.row[here] + corner // 2, 2 * self.column[here] + corner % 2
-                below[here, corner] = torch.where((r < rows) & (c < columns), self._index(l - 1, r, c), -1)
+                r, c = 2 * self.row[index] + corner // 2, 2 * self.column[index] + corner % 2
+                below[index, corner] = torch.where((r < rows) & (c < columns), self._index(l - 1, r, c), -1)
         return below
 
     @cached_property
@@ -380,8 +380,8 @@ class Selection:
     def alone(self, b: int) -> Selection:
         """The selection of image b alone as it is, for those that are known to have no such tail."""
         indices = None if self.indices is None else self.indices[b : b + 1]
-        here = self.boxes[b : b + 1], self.levels[b : b + 1], indices, self.mask[b : b + 1], self.sizes[b : b + 1]
-        return Selection(*here, self.cell)
+        index = self.boxes[b : b + 1], self.levels[b : b + 1], indices, self.mask[b : b + 1], self.sizes[b : b + 1]
+        return Selection(*index, self.cell)
 
     def take(self, order: Tensor) -> Selection:
         """The same cells in another order, or some of them: order [B, n] of places in each row."""

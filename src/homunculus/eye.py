@@ -269,11 +269,11 @@ class Eye:
 
         By a relevance of one's own [Q, N] if there is one.
         """
-        rows = [self.weigh(scene, [asked]) for asked in questions] if relevance is None else list(relevance.split(1))
+        rows = [self.weigh(scene, [each]) for each in questions] if relevance is None else list(relevance.split(1))
         has_prior = self._has_spatial_prior(relevance)
         places = [
-            self._fixate(scene, row, asked, fixation, fixations, has_prior)
-            for row, asked in zip(rows, questions, strict=True)
+            self._fixate(scene, row, question, fixation, fixations, has_prior)
+            for row, question in zip(rows, questions, strict=True)
         ]
         if not get_allocator(self.allocator).batched or len({place.shape for place in places}) != 1:
             return [self._glances(scene, [q], row, at)[0] for q, row, at in zip(questions, rows, places, strict=True)]

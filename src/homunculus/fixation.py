@@ -51,10 +51,10 @@ def peak(
     """
     if not inhibition > 0:
         raise InputError(f"inhibition must be above 0, got {inhibition!r}")
-    here = tree.at(0)
-    value = torch.where(tree.valid[:, here], relevance[:, here].double(), -torch.inf)  # [B, n0]
-    low = torch.where(tree.valid[:, here], value, torch.inf).amin(1, keepdim=True)
-    boxes = tree.box_of_each[:, here]
+    finest = tree.at(0)
+    value = torch.where(tree.valid[:, finest], relevance[:, finest].double(), -torch.inf)  # [B, n0]
+    low = torch.where(tree.valid[:, finest], value, torch.inf).amin(1, keepdim=True)
+    boxes = tree.box_of_each[:, finest]
     places = (boxes[..., :2] + boxes[..., 2:]).double() / 2  # [B or 1, n0, 2]
     off_centre = (places - centre(tree)).square().sum(2).expand_as(value)
     found = []
@@ -66,7 +66,7 @@ def peak(
         if len(found) < count:
             away = (places - at[:, None]).square().sum(2) / pixels_per_degree(tree, degrees).square()
             value = low + (value - low) * (1 - torch.exp(-away / (2 * inhibition**2)))
-            value = torch.where(tree.valid[:, here], value, -torch.inf)
+            value = torch.where(tree.valid[:, finest], value, -torch.inf)
     return torch.stack(found, 1)
 
 

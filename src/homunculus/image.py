@@ -112,19 +112,12 @@ def load(source: Source, *, page: int = 0, dpi: float = 144, max_pixels: int = M
     return _load(source, _Request(describe_source(source), page, dpi, max_pixels))
 
 
-def load_many(
-    sources: Iterable[Source], *, page: int = 0, dpi: float = 144, max_pixels: int = MAX_PIXELS
-) -> list[torch.Tensor | ImageError | InputError]:
-    """Every image, in order; where one cannot be loaded, the error itself stands in its place."""
-    return list(load_each(sources, page=page, dpi=dpi, max_pixels=max_pixels))
-
-
 def load_each(
     sources: Iterable[Source], *, page: int = 0, dpi: float = 144, max_pixels: int = MAX_PIXELS
 ) -> Iterator[torch.Tensor | ImageError | InputError]:
-    """Like `load_many`, one at a time: only the image in use takes memory."""
+    """Every image, in order and one at a time; where one cannot be loaded, the error itself stands in its place."""
     if isinstance(sources, str | bytes | os.PathLike):
-        raise InputError("load_many takes a list of images, not one: put it in a list, or call load")
+        raise InputError("load_each takes a list of images, not one: put it in a list, or call load")
     listed = list(sources)
     for number, source in enumerate(listed, start=1):
         name = describe_source(source, f"image {number} of {len(listed)}")
@@ -133,20 +126,6 @@ def load_each(
             yield _load(source, request)
         except (ImageError, InputError) as error:
             yield _without_frames(error)
-
-
-def pad_to_cells(pixels: torch.Tensor, cell: int) -> torch.Tensor:
-    """[.., H, W] with its last row and column repeated until both sides are multiples of `cell`."""
-    if cell < 1:
-        raise InputError(f"cell must be at least 1 pixel, not {cell}")
-    if pixels.ndim < 2 or 0 in pixels.shape[-2:]:
-        raise InputError(f"pixels must be [.., H, W] with at least one pixel, not {list(pixels.shape)}")
-    for axis in (-2, -1):
-        extra = -pixels.shape[axis] % cell
-        if extra:
-            edge = pixels.narrow(axis, pixels.shape[axis] - 1, 1)
-            pixels = torch.cat([pixels, *[edge] * extra], axis)  # [.., H', W']
-    return pixels
 
 
 def describe_source(source: object, unnamed: str = "image") -> str:

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from homunculus.errors import InputError, whole_number
-from homunculus.kernels.choice import kernels_for
+from homunculus.kernels.dispatch import use_triton
 
 KERNEL = (1, 3, 3, 1)  # / 8: bilinear halving with antialiasing; dyadic, so exact on 8-bit pixels
 _STRIP = 1 << 20  # input pixels per strip: its floats stay in cache, and bound the memory of any image
@@ -45,7 +45,7 @@ def halve(x: Tensor, kernel: Sequence[float] = KERNEL) -> Tensor:
     """
     _check_image(x)
     weights = _check_kernel(kernel)
-    if x.dtype == torch.uint8 and weights == KERNEL and kernels_for(x):
+    if x.dtype == torch.uint8 and weights == KERNEL and use_triton(x):
         from homunculus.kernels import mip
 
         return mip.halve(x)
@@ -129,7 +129,7 @@ def gaussian(x: Tensor, levels: int, kernel: Sequence[float] = KERNEL) -> list[T
     _check_image(x)
     _check_kernel(kernel)
     whole_number("levels", levels)
-    if x.dtype == torch.uint8 and tuple(kernel) == KERNEL and kernels_for(x):
+    if x.dtype == torch.uint8 and tuple(kernel) == KERNEL and use_triton(x):
         from homunculus.kernels import mip
 
         return [x, *mip.build(x, levels - 1)]

@@ -266,14 +266,14 @@ def _in_place_of_timm() -> Iterator[None]:
     registry.__dict__.update(register_model=lambda build: build)
     ours = {name: ModuleType(name) for name in ("timm", "timm.models")}
     ours |= {module.__name__: module for module in (layers, registry)}
-    theirs = {name: sys.modules[name] for name in ours if name in sys.modules}
+    shadowed = {name: sys.modules[name] for name in ours if name in sys.modules}
     sys.modules.update(ours)
     try:
         yield
     finally:
         for name in ours:
             del sys.modules[name]
-        sys.modules.update(theirs)
+        sys.modules.update(shadowed)
 
 
 # ---- what both share ------------------------------------------------------------------------------

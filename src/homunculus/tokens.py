@@ -11,7 +11,7 @@ from torch import Tensor
 
 from homunculus.cells import Selection
 from homunculus.errors import InputError
-from homunculus.kernels.choice import capturing, kernels_for
+from homunculus.kernels.dispatch import capturing, use_triton
 from homunculus.pyramid import double, gaussian, halve
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def patches(levels: Sequence[Tensor], selection: Selection) -> Tensor:
     if len(levels[0]) != len(selection):
         raise InputError(f"the levels hold {len(levels[0])} images, the selection {len(selection)}")
     levels, cell, channels = _deep_enough(levels, selection), selection.cell, levels[0].shape[1]
-    if kernels_for(levels[0]) and levels[0].dtype == torch.uint8 and channels == 3:
+    if use_triton(levels[0]) and levels[0].dtype == torch.uint8 and channels == 3:
         found = by_kernel(levels, selection)
         if found is not None:
             return found
@@ -63,7 +63,7 @@ def by_kernel(levels: Sequence[Tensor], selection: Selection, layout: PatchLayou
     """`patches` in one launch, of levels that lie as the kernels lay them; None of others. In a layout of one's own."""
     from homunculus.kernels import gather, mip
 
-    if not mip.made(levels):
+    if not mip.is_built(levels):
         return None
     _check_levels(levels, selection)
     cells = gather.Cells(selection.boxes, selection.levels, selection.mask, selection.sizes)
@@ -172,11 +172,11 @@ def known_pixels(selection: Selection, level: int, at: int, size: Sequence[int])
 def _pull(levels: Sequence[Tensor], known: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
     """Carry what fine levels know up to coarse pixels that lie wholly in it, so that nothing bleeds either way."""
     images, weights = [levels[0].float()], [known[0]]
-    for level, here in zip(levels[1:], known[1:], strict=True):
+    for level, weight in zip(levels[1:], known[1:], strict=True):
         inside = -F.max_pool2d(-weights[-1], 2, ceil_mode=True)  # 1 where all four pixels below are known
         image = halve(images[-1] * weights[-1]) / halve(weights[-1]).clamp(min=1e-6)
-        images.append(torch.where(here > 0, level.float(), image))
-        weights.append(torch.maximum(here, inside))
+        images.append(torch.where(weight > 0, level.float(), image))
+        weights.append(torch.maximum(weight, inside))
     return images, weights
 
 

@@ -33,7 +33,7 @@ def picture(glance: Glance, answer: str = "", lines: Sequence[Sequence[float]] =
     _draw_fixations(page, glance)
     stacked = size[0] > 2 * size[1]
     width = max(size[0] if stacked else 2 * size[0] + MARGIN, 720)
-    caption, legend = _caption(glance, width, answer), _laid_out(_legend(glance), width)
+    caption, legend = _caption(glance, width, answer), _legend_layout(_legend(glance), width)
     top = MARGIN + LINE * len(caption) + MARGIN // 2
     below = top + (2 * (size[1] + LINE) if stacked else size[1] + LINE)
     sheet = Image.new("RGB", (width + 2 * MARGIN, below + LINE * (legend[-1][1] + 1) + MARGIN // 2), PAPER)
@@ -109,10 +109,10 @@ def _caption(glance: Glance, width: int, answer: str) -> list[tuple[str, str]]:
         f"{glance.allocator}: {chosen} of {glance.tree.size} cells, {float(glance.selection.coverage()[0]):.0%} of the "
         f"{glance.tree.width} x {glance.tree.height} image covered"
     )
-    wide = max(20, width // 11)
-    lines = textwrap.wrap(glance.question, wide, max_lines=4, placeholder=" ...") or ["(a free look)"]
-    said = textwrap.wrap(answer, wide, max_lines=4, placeholder=" ...")
-    parts = (INK, lines), (FIXATION, said), (FAINT, textwrap.wrap(facts, max(20, width // 10)))
+    columns = max(20, width // 11)
+    lines = textwrap.wrap(glance.question, columns, max_lines=4, placeholder=" ...") or ["(a free look)"]
+    answer_lines = textwrap.wrap(answer, columns, max_lines=4, placeholder=" ...")
+    parts = (INK, lines), (FIXATION, answer_lines), (FAINT, textwrap.wrap(facts, max(20, width // 10)))
     return [(colour, line) for colour, written in parts for line in written]
 
 
@@ -125,7 +125,7 @@ def _legend(glance: Glance) -> list[tuple[str, str]]:
     return rows
 
 
-def _laid_out(legend: list[tuple[str, str]], width: int) -> list[tuple[int, int, str, str]]:
+def _legend_layout(legend: list[tuple[str, str]], width: int) -> list[tuple[int, int, str, str]]:
     """Entries from left to right, in as many rows as the width asks for: x, row, colour, text."""
     placed, x, row = [], 0, 0
     for colour, text in legend:

@@ -107,7 +107,7 @@ class VLMRequest:
     @property
     def pairs(self) -> list[tuple[ImageInput, str]]:
         """Every image with the question about it."""
-        return [(one, asked) for group, asked in zip(self.images, self.questions, strict=True) for one in group]
+        return [(one, prompts) for group, prompts in zip(self.images, self.questions, strict=True) for one in group]
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,16 +275,16 @@ class Gridded(Family):
         chosen: list[ChosenCells] = []
         for scene, members in scenes:
             rows, columns = scene.tree.shapes[0]
-            asked = [questions[i] for i in members]
+            prompts = [questions[i] for i in members]
             if eye.budget >= rows * columns:  # all of the finest, as the model always has it
                 even = torch.ones(len(members), scene.tree.size, device=scene.pixels.device)
                 chosen.append((allocate("grid", scene.tree, even, rows * columns).in_rows(), None))
-            elif self.selection_graphs.supports(eye, asked):
-                chosen.append(self.selection_graphs(scene, asked, eye))
+            elif self.selection_graphs.supports(eye, prompts):
+                chosen.append(self.selection_graphs(scene, prompts, eye))
             elif len(members) > 1:
-                chosen.append((eye.choose(scene, asked).in_rows(), None))
+                chosen.append((eye.choose(scene, prompts).in_rows(), None))
             else:
-                chosen.append((eye.look_at(scene, asked[0]).selection.in_rows(), None))
+                chosen.append((eye.look_at(scene, prompts[0]).selection.in_rows(), None))
         return self.views_of(scenes, chosen)
 
     def cell_pixels(self, views: Sequence[View]) -> list[Tensor]:

@@ -48,8 +48,8 @@ def crops(image: Image.Image, question: str, budget: int = 273, eye: Eye | None 
         return found
     scene = eye.scene(pixels_of(image))
     worth = scene.tree.grid(eye.weigh(scene, [question]), 0)[0].double()  # [rows, columns]
-    tried = [best_windows(worth, left, count) for count in PIECES if left // count >= 4]
-    best = max(tried, key=lambda made: (round(made[1], 9), -len(made[0])))[0]
+    candidates = [best_windows(worth, left, count) for count in PIECES if left // count >= 4]
+    best = max(candidates, key=lambda made: (round(made[1], 9), -len(made[0])))[0]
     for top, start, high, wide in best:
         x = max(0, min(start * cell, image.width - wide * cell))
         y = max(0, min(top * cell, image.height - high * cell))
@@ -83,16 +83,16 @@ def best_windows(worth: Tensor, budget: int, count: int) -> tuple[list[tuple[int
     high = max(1, min(rows, int(math.sqrt(each / WIDE))))
     wide = max(1, min(columns, each // high))
     high = max(1, min(rows, each // wide))
-    left, held = worth.clone(), 0.0
+    left, total = worth.clone(), 0.0
     found: list[tuple[int, int, int, int]] = []
     for _ in range(count):
         sums = F.avg_pool2d(left[None, None], (high, wide), 1, divisor_override=1)[0, 0]
         at = int(sums.argmax())
         top, start = divmod(at, sums.shape[1])
-        held += float(sums.flatten()[at])
+        total += float(sums.flatten()[at])
         found.append((top, start, high, wide))
         left[top : top + high, start : start + wide] = 0
-    return found, held
+    return found, total
 
 
 def cost(name: str, sizes: Sequence[tuple[int, int]]) -> int:

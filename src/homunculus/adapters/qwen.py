@@ -17,7 +17,7 @@ from homunculus.adapters.base import Gridded, ImageFeatures, ImageInput, View, p
 from homunculus.adapters.crops import pixels_of, resized_size
 from homunculus.cells import Selection
 from homunculus.errors import InputError
-from homunculus.kernels.choice import kernels_for
+from homunculus.kernels.dispatch import use_triton
 from homunculus.reader.selection_graphs import SelectionGraphs
 from homunculus.runtime.graphs import Replay
 
@@ -58,7 +58,7 @@ class Qwen(Gridded):
 
     def _blocks(self, levels: Sequence[Tensor], chosen: Selection) -> Tensor:
         """Chosen blocks, as their patches [B, K, merge merge 3 T p p] where a kernel writes them so, else as pixels."""
-        ready = tokens.by_kernel(levels, chosen, self._layout) if kernels_for(levels[0]) else None
+        ready = tokens.by_kernel(levels, chosen, self._layout) if use_triton(levels[0]) else None
         return tokens.patches(levels, chosen) if ready is None else ready.view(*chosen.mask.shape, -1)
 
     @cached_property
@@ -67,8 +67,8 @@ class Qwen(Gridded):
         from homunculus.kernels.gather import PatchLayout
 
         values = torch.arange(256, dtype=torch.uint8, device=self.model.device).expand(3, 1, 256)
-        times = self.processor.image_processor.temporal_patch_size
-        return PatchLayout.rounded(self.normalize(values)[:, 0], self.base.visual.dtype, self.merge, times)
+        copies = self.processor.image_processor.temporal_patch_size
+        return PatchLayout.rounded(self.normalize(values)[:, 0], self.base.visual.dtype, self.merge, copies)
 
     @property
     def cell(self) -> int:

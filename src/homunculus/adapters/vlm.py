@@ -117,13 +117,13 @@ class VLM:
             scout: finds what is asked for; True is the one that comes with the package, False does without.
         """
         where, allocator = self._checked(budget, where, allocator, relevance)
-        texts, asked, opened = self.parse(images, questions)
+        texts, prompts, opened = self.parse(images, questions)
         known = "information" if relevance == "attention" else relevance
         scout = self.scout if scout is True and get_relevance(known).uses_scout else scout
         eye = Eye(allocator, known, budget, cell=self.family.cell, scout=scout, **options)
         if where == "crops":
             return self._cropped(questions, opened, eye)
-        request = VLMRequest(texts, asked, opened, eye, where, integer_positions)
+        request = VLMRequest(texts, prompts, opened, eye, where, integer_positions)
         if relevance == "attention" and isinstance(self.family, Gridded):
             found = prepare_by_attention(self.family, self.prefill, request)
             if found is not None:

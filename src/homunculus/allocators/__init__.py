@@ -31,7 +31,7 @@ from homunculus.allocators.vortex import vortex
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError, shown, whole_number
 from homunculus.fixation import peak
-from homunculus.kernels.choice import capturing
+from homunculus.kernels.dispatch import capturing
 
 __all__ = [
     "ALLOCATORS",

@@ -47,16 +47,16 @@ def soft_topk(scores: Tensor, valid: Tensor, count: int, temperature: float) -> 
     if not temperature > 0:
         raise InputError(f"temperature must be above 0, got {temperature!r}")
     scores = torch.where(valid, scores, 0)  # what lies on padding does not matter
-    wanted = valid.sum(1, keepdim=True).clamp(max=count) - 0.5  # half a cell less: all of them needs no threshold
+    target = valid.sum(1, keepdim=True).clamp(max=count) - 0.5  # half a cell less: all of them needs no threshold
     with torch.no_grad():
         low = torch.where(valid, scores, torch.inf).amin(1, keepdim=True) - 20 * temperature
         high = torch.where(valid, scores, -torch.inf).amax(1, keepdim=True) + 20 * temperature
         for _ in range(50):
             middle = (low + high) / 2
-            many = (torch.sigmoid((scores - middle) / temperature) * valid).sum(1, keepdim=True) > wanted
+            many = (torch.sigmoid((scores - middle) / temperature) * valid).sum(1, keepdim=True) > target
             low, high = torch.where(many, middle, low), torch.where(many, high, middle)
         probs = torch.sigmoid((scores - low) / temperature) * valid
         slope = (probs * (1 - probs)).sum(1, keepdim=True).clamp(min=1e-12) / temperature
     first = torch.sigmoid((scores - low) / temperature) * valid
-    threshold = low + (first.sum(1, keepdim=True) - wanted) / slope  # one Newton step: its gradient is the threshold's
+    threshold = low + (first.sum(1, keepdim=True) - target) / slope  # one Newton step: its gradient is the threshold's
     return torch.sigmoid((scores - threshold) / temperature) * valid

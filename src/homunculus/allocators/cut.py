@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from homunculus.allocators.frame import Request, best, fill
-from homunculus.kernels.choice import kernels_for
+from homunculus.kernels.dispatch import use_triton
 
 
 def cut(request: Request, gain: Tensor, rest: Tensor | None = None) -> Tensor:
@@ -22,7 +22,7 @@ def cut(request: Request, gain: Tensor, rest: Tensor | None = None) -> Tensor:
     first, by default the most relevant. Where there are kernels, the indices come back in place of their mask.
     """
     rest = request.relevance if rest is None else rest
-    if kernels_for(gain):
+    if use_triton(gain):
         return by_kernel(request, gain, rest)
     return fill(request, partition(request, request.tree.subtree_max(gain)), rest)
 
@@ -51,11 +51,11 @@ def partition(request: Request, priority: Tensor) -> Tensor:
     roots = tree.roots.expand_as(priority)
     order = priority[:, :inner].argsort(dim=1, descending=True, stable=True)
     price = tree.split_price[:, :inner].expand_as(order).gather(1, order)
-    room = request.quota - roots.sum(1, keepdim=True)
+    capacity = request.quota - roots.sum(1, keepdim=True)
     split = torch.zeros_like(roots)
-    split[:, :inner] = split[:, :inner].scatter(1, order, price.cumsum(1) <= room)
+    split[:, :inner] = split[:, :inner].scatter(1, order, price.cumsum(1) <= capacity)
     born = roots | split[:, tree.parent.clamp(min=0)]  # a root's clamped parent does not matter: it is born anyway
     mask = born & ~split & tree.valid
     if request.budget < max(tree.root_counts):
-        mask = torch.where(room < 0, best(priority, request.quota, roots, request.max_count), mask)
+        mask = torch.where(capacity < 0, best(priority, request.quota, roots, request.max_count), mask)
     return mask

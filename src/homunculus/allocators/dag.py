@@ -40,10 +40,10 @@ def dag(
     if not 0 <= detail <= 8:
         raise InputError(f"detail must be from 0 to 8, got {detail!r}")
     by_side = 2.0 ** (detail * request.tree.level.double())
-    wanted = request.weight * (per_cell("error", error, request) if isinstance(error, Tensor) else by_side)
+    gain_of_split = request.weight * (per_cell("error", error, request) if isinstance(error, Tensor) else by_side)
 
     def choose(request: Request, move: Move) -> tuple[Tensor, Tensor | None]:
-        gain, illegible = move(wanted), illegible_print(request, error, lines, min_print, clear_print)
+        gain, illegible = move(gain_of_split), illegible_print(request, error, lines, min_print, clear_print)
         if illegible is None:
             return cut(request, gain), None
         lost = request.weight * illegible

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from homunculus.cells import CellTree
 from homunculus.errors import InputError
-from homunculus.kernels.choice import capturing
+from homunculus.kernels.dispatch import capturing
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,18 +66,18 @@ def best(score: Tensor, count: Tensor, among: Tensor, max_count: int) -> Tensor:
     if not score.is_cuda and not bool((chosen.sum(1, keepdim=True) > count).any()):
         return chosen  # no ties at the threshold, as a rule; a GPU is not made to wait for the answer
     above = score > threshold
-    room = count - above.sum(1, keepdim=True)
-    return above | (chosen & ((chosen & ~above).cumsum(1) <= room))
+    remaining = count - above.sum(1, keepdim=True)
+    return above | (chosen & ((chosen & ~above).cumsum(1) <= remaining))
 
 
 def fill(request: Request, mask: Tensor, score: Tensor) -> Tensor:
     """Bring every row to its quota: the best remaining fine cells, and when there are none, the best of the rest."""
     tree = request.tree
-    room = request.quota - mask.sum(1, keepdim=True)
-    mask = mask | best(score, room, tree.fine & ~mask, request.max_count)
+    remaining = request.quota - mask.sum(1, keepdim=True)
+    mask = mask | best(score, remaining, tree.fine & ~mask, request.max_count)
     if request.budget > min(tree.fine_counts):
-        room = request.quota - mask.sum(1, keepdim=True)
-        mask = mask | best(score, room, tree.valid & ~mask, request.max_count)
+        remaining = request.quota - mask.sum(1, keepdim=True)
+        mask = mask | best(score, remaining, tree.valid & ~mask, request.max_count)
     return mask
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from homunculus.allocators.frame import Request, relative
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError, shown
-from homunculus.kernels.choice import capturing
+from homunculus.kernels.dispatch import capturing
 
 MIN_PRINT = 11.0  # pixels: print of this height can still be read
 LESS_CLEAR = 1 / 16  # what print that is legible but not clear counts against print that is illegible
@@ -24,13 +24,11 @@ AT_ONCE = 2**24  # float64 numbers worked on at once: 128 MB
 FIRST = 2.0**48  # how far the densest illegible print ranks above all else
 
 
-def need_level(heights: Tensor, min_print: float = MIN_PRINT) -> Tensor:
-    """The coarsest level in which print of these heights [n] is legible, at least 0. int64 [n]"""
-    return _need(heights, min_print).floor().long()
-
-
 def _need(heights: Tensor, min_print: float) -> Tensor:
-    """The same between levels, a millionth higher so that whole numbers stay whole. float64 [n]"""
+    """The coarsest level, fractional, in which print of these heights [n] is legible, at least 0. float64 [n]
+
+    A millionth is added so that whole numbers stay whole.
+    """
     return (heights.double() / min_print).clamp(min=1).log2() + 1e-6
 
 

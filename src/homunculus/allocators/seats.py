@@ -85,5 +85,5 @@ def members_of(group: Tensor, among: Tensor, groups: int) -> Tensor:
     max_count = int(first.diff(dim=1).max())
     slot = torch.arange(group.shape[1], device=group.device) - first.gather(1, found) + found * max_count
     slot = torch.where(found < groups, slot, groups * max_count)
-    laid = order.new_full((len(group), groups * max_count + 1), -1).scatter_(1, slot, order)
-    return laid[:, :-1].unflatten(1, (groups, max_count))
+    rows = order.new_full((len(group), groups * max_count + 1), -1).scatter_(1, slot, order)
+    return rows[:, :-1].unflatten(1, (groups, max_count))

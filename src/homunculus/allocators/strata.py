@@ -51,8 +51,8 @@ def strata_for(request: Request, questions: Sequence[str]) -> Tensor:
     spread = torch.stack([_spread(fine.sum(dim)) for dim in (2, 1)], 1) / tree.fine_shape  # [B, 2]
     chosen = (spread * MAX_STRATA).ceil().long().clamp(MIN_STRATA, MAX_STRATA)
     wording = [Wording.of(question) for question in questions]
-    wanted = torch.tensor([(w.broad or w.rows, w.broad or w.columns) for w in wording], device=chosen.device)
-    return torch.where(wanted, MAX_STRATA, chosen)
+    finest = torch.tensor([(w.broad or w.rows, w.broad or w.columns) for w in wording], device=chosen.device)
+    return torch.where(finest, MAX_STRATA, chosen)
 
 
 def stratum_of(tree: CellTree, strata: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from homunculus.allocators import check_options
 from homunculus.cli.console import STANDARD_OUTPUT, OutputFiles, err, loading
-from homunculus.cli.options import Device, Language, Weights, check_question, parse_budgets, parse_list
+from homunculus.cli.options import Budgets, Device, Language, Weights, check_question, parse_budgets, parse_list
 from homunculus.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def bench(
     ] = None,
     question: Annotated[str, typer.Option("--question", "-q", help="What to ask.")] = "What is the total?",
     allocators: Annotated[str, typer.Option(help="Rules to compare.")] = "foveated,grid,uniform",
-    budgets: Annotated[str, typer.Option(help="Numbers of tokens.")] = "64,273",
+    budgets: Budgets = "64,273",
     repeat: Annotated[int, typer.Option(min=1, help="Answers that a median is taken over.")] = 5,
     device: Device = "cpu",
     weights: Weights = "",

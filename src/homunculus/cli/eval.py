@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from homunculus.cli.console import err, out
-from homunculus.cli.options import Device, Language, Weights, parse_budgets, parse_list
+from homunculus.cli.options import BatchSize, Budgets, Device, Language, Weights, parse_budgets, parse_list
 
 if TYPE_CHECKING:
     from homunculus.eval.data import Item
@@ -72,7 +72,7 @@ def evaluate(
         str, typer.Option(help="Allocators, with options as NAME:KEY=VALUE; with --model also published methods.")
     ] = "",
     relevance: Annotated[str, typer.Option("--relevance", "-r", help="Relevances of the allocators.")] = "query",
-    budgets: Annotated[str, typer.Option(help="Numbers of tokens.")] = "273",
+    budgets: Budgets = "273",
     settings: Annotated[str, typer.Option(help="METHOD/RELEVANCE/BUDGET each, with or instead of the above.")] = "",
     regions: Annotated[
         str, typer.Option(help="Settings that also answer questions about other places of the page.")
@@ -86,7 +86,7 @@ def evaluate(
     language: Language = "",
     device: Device = "cpu",
     exact: Annotated[bool, typer.Option("--exact", help="float32, also where bfloat16 is usual.")] = False,
-    batch_size: Annotated[int, typer.Option(min=1, help="Questions answered in one batch.")] = 16,
+    batch_size: BatchSize = 16,
     workers: Annotated[int, typer.Option(min=1, help="Processes, each with its own model.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="On a Ray cluster, with --workers workers.")] = False,
     time: Annotated[int, typer.Option(min=0, help="Questions of each set that each setting is timed on.")] = 0,
@@ -105,15 +105,15 @@ def evaluate(
     from homunculus.eval.report import write
     from homunculus.eval.runner import ModelSpec, plan, run
 
-    asked = QuestionOptions(data, split, sets)
+    question_set = QuestionOptions(data, split, sets)
     methods = MethodOptions(allocators, relevance, budgets, settings).combinations()
     spec = ModelSpec(model, where, weights, language, device, exact)
     load = cache(spec.load)  # the sweep and the times ask the same model
-    batches = plan(asked.items(limit), methods, _parse_settings(regions), batch_size)
-    about: dict[str, Any] = {"data": asked.places(), "split": split, "machine": machine(device)}
+    batches = plan(question_set.items(limit), methods, _parse_settings(regions), batch_size)
+    about: dict[str, Any] = {"data": question_set.places(), "split": split, "machine": machine(device)}
     run(batches, spec, out_, workers, ray, err, about, load)
     if time:
-        costs.measure(load(), asked.items(time), methods, out_ / costs.COSTS, about["machine"])
+        costs.measure(load(), question_set.items(time), methods, out_ / costs.COSTS, about["machine"])
     if gaze:
         gaze_agreement.measure(Path(gaze), out_)
     out.print(f"wrote {escape(str(write(out_)))}")

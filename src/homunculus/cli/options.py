@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -30,6 +31,16 @@ Reading = Annotated[
     str, typer.Option(help=r"own, or ppocr for other scripts than Latin (pip install 'homunculus\[ocr]').")
 ]
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+FastDevice = Annotated[str, typer.Option(help="cpu or cuda; else cuda where there is one.")]
+Budgets = Annotated[str, typer.Option(help="Numbers of tokens.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Questions answered in one batch.")]
+Plan = Annotated[Path, typer.Option("--config", help="Training plan, such as configs/eye.toml or configs/reader.toml.")]
+RunFolder = Annotated[Path, typer.Option("--out", help="Folder of the run; an unfinished run in it continues.")]
+Start = Annotated[
+    Path | None, typer.Option(help="Folder of weights, or of another run's stage, that the first stage starts from.")
+]
+Minutes = Annotated[float, typer.Option(min=0, help="Save and stop after so many minutes; 0 for no limit.")]
+ShippedWeights = Annotated[Path, typer.Argument(help="Folder of weights as `ship` wrote them.")]
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,17 @@ class GenerationOptions:
     max_new_tokens: int
     temperature: float
     seed: int
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """A training run: its plan, its folder, what it starts from, where it runs and for how long."""
+
+    config: Path
+    out: Path
+    start: Path | None
+    device: str
+    minutes: float
 
 
 def refuse(when: str, given: Mapping[str, object]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from homunculus.cli.options import Device, Language, MaxPixels, Weights
+from homunculus.cli.options import BatchSize, Device, Language, MaxPixels, Weights
 
 
 def serve(
@@ -18,7 +18,7 @@ def serve(
     weights: Weights = "",
     language: Language = "",
     max_queue: Annotated[int, typer.Option(min=1, help="Requests that may wait; further ones get status 429.")] = 64,
-    batch_size: Annotated[int, typer.Option(min=1, help="Questions answered in one batch.")] = 8,
+    batch_size: BatchSize = 8,
     max_pixels: MaxPixels = 50_000_000,
     max_upload: Annotated[int, typer.Option(min=1, help="Megabytes of the largest upload.")] = 32,
 ) -> None:

@@ -10,24 +10,20 @@ from typing import Annotated
 import torch
 import typer
 
-from homunculus.cli.options import Device, Language, parse_list
+from homunculus.cli import options as opt
 from homunculus.errors import InputError
 
 app = typer.Typer(help="Train the networks: eye (encoder and scout), reader; plot a run.", no_args_is_help=True)
 
-Out = Annotated[Path, typer.Option(help="Folder of the run; an unfinished run in it continues.")]
-FastDevice = Annotated[str, typer.Option(help="cpu or cuda; else cuda where there is one.")]
-Minutes = Annotated[float, typer.Option(min=0, help="Save and stop after so many minutes; 0 for no limit.")]
-
 
 @app.command()
 def eye(
-    config: Annotated[Path, typer.Option("--config", help="Training plan, such as configs/eye.toml.")],
-    out: Out = Path("runs/eye"),
+    config: opt.Plan,
+    out: opt.RunFolder = Path("runs/eye"),
     only: Annotated[str, typer.Option(help="encoder or scout; else both.")] = "",
-    start: Annotated[Path | None, typer.Option(help="Folder of weights to start from.")] = None,
-    device: FastDevice = "",
-    minutes: Minutes = 0,
+    start: opt.Start = None,
+    device: opt.FastDevice = "",
+    minutes: opt.Minutes = 0,
 ) -> None:
     """Train the encoder and the scout by a plan; a killed run continues when the command is given again.
 
@@ -38,19 +34,17 @@ def eye(
 
     if only and only not in EYE:
         raise InputError(f"--only must be encoder or scout, got {only!r}")
-    _train(config, out, [only] if only else list(EYE), start, device, minutes)
+    _train([only] if only else list(EYE), opt.RunOptions(config, out, start, device, minutes))
 
 
 @app.command()
 def reader(
-    config: Annotated[Path, typer.Option("--config", help="Training plan, such as configs/reader.toml.")],
-    out: Out = Path("runs/reader"),
+    config: opt.Plan,
+    out: opt.RunFolder = Path("runs/reader"),
     stage: Annotated[str, typer.Option(help="finder, recognizer or answer; else all in turn.")] = "",
-    start: Annotated[
-        Path | None, typer.Option(help="Folder of weights or of another run's stage that the first stage starts from.")
-    ] = None,
-    device: FastDevice = "",
-    minutes: Minutes = 0,
+    start: opt.Start = None,
+    device: opt.FastDevice = "",
+    minutes: opt.Minutes = 0,
 ) -> None:
     """Train the reader's networks: line finder, recogniser, LoRA of the language model.
 
@@ -62,26 +56,26 @@ def reader(
 
     if stage and stage not in STAGES:
         raise InputError(f"--stage must be one of {', '.join(STAGES)}, got {stage!r}")
-    _train(config, out, [stage] if stage else list(STAGES), start, device, minutes)
+    _train([stage] if stage else list(STAGES), opt.RunOptions(config, out, start, device, minutes))
 
 
-def _train(config: Path, out: Path, names: list[str], start: Path | None, device: str, minutes: float) -> None:
+def _train(names: list[str], options: opt.RunOptions) -> None:
     """Train the sections of a plan in turn."""
     from homunculus.train.config import read_plan
     from homunculus.train.tasks.registry import TASKS
     from homunculus.train.trainer.distributed import set_up, take_down
     from homunculus.train.trainer.trainer import Trainer
 
-    plan = read_plan(config)
-    wanted = {name: plan.recipes[name] for name in names if name in plan.recipes}
-    if not wanted:
-        raise InputError(f"{config} has no section [{names[0]}]")
-    begun = time.monotonic()
-    place = set_up(device or _usual_device())
-    for name, recipe in wanted.items():
-        source = TASKS[name].source(plan.sources, place)
-        trainer = Trainer(name, recipe, source, out / name, plan.sources.workers, start)
-        trainer.run(60 * minutes - (time.monotonic() - begun) if minutes else math.inf)
+    plan = read_plan(options.config)
+    recipes = {name: plan.recipes[name] for name in names if name in plan.recipes}
+    if not recipes:
+        raise InputError(f"{options.config} has no section [{names[0]}]")
+    started, seconds = time.monotonic(), 60 * options.minutes
+    device = set_up(options.device or _usual_device())
+    for name, recipe in recipes.items():
+        source = TASKS[name].source(plan.sources, device)
+        trainer = Trainer(name, recipe, source, options.out / name, plan.sources.workers, options.start)
+        trainer.run(seconds - (time.monotonic() - started) if seconds else math.inf)
     take_down()
 
 
@@ -118,10 +112,10 @@ def ship(
 
 @app.command()
 def transcripts(
-    weights: Annotated[Path, typer.Argument(help="Folder of weights as `ship` wrote them.")],
+    weights: opt.ShippedWeights,
     data: Annotated[list[Path], typer.Option(help="Data folders such as data/docvqa/train; may be given repeatedly.")],
     out: Annotated[Path, typer.Option(help="File to write.")] = Path("runs/transcripts.jsonl.gz"),
-    device: FastDevice = "",
+    device: opt.FastDevice = "",
 ) -> None:
     """Write what line finder and recogniser read on training pages; the language model learns from it.
 
@@ -135,12 +129,12 @@ def transcripts(
 
 @app.command()
 def calibrate(
-    weights: Annotated[Path, typer.Argument(help="Folder of weights as `ship` wrote them.")],
+    weights: opt.ShippedWeights,
     data: Annotated[Path, typer.Option(help="Folder of the sets whose train pages were learned from.")],
     sets: Annotated[str, typer.Option(help="Names of the sets.")] = "docvqa,sroie,funsd,chartqa",
     limit: Annotated[int, typer.Option(min=1, help="Questions of each set.")] = 100,
-    language: Language = "",
-    device: Device = "cpu",
+    language: opt.Language = "",
+    device: opt.Device = "cpu",
 ) -> None:
     """Fit the reader's confidence on held-back pages, and store it with the weights of its LoRA.
 
@@ -148,4 +142,4 @@ def calibrate(
     """
     from homunculus.train.trainer.calibration import calibrate as fit
 
-    typer.echo(str(fit(weights, data, parse_list(sets), limit, device, language or None)))
+    typer.echo(str(fit(weights, data, opt.parse_list(sets), limit, device, language or None)))

@@ -175,9 +175,9 @@ def oracle(page: Page, item: Item) -> Tensor:
     """Relevance by the answer's known place: 1 for cells of level 0 that touch it, and those above. [1, N]"""
     tree = page.scene.tree
     boxes = tree.box[tree.at(0)].double()  # [n0, 4]
-    wanted = torch.tensor([page.box_upright(box) for box in item.boxes], dtype=torch.float64, device=boxes.device)
-    apart = (boxes[:, None, :2] >= wanted[:, 2:]).any(2) | (boxes[:, None, 2:] <= wanted[:, :2]).any(2)
-    return tree.lift((~apart).any(1).float()[None] + 1e-3, how="max")
+    answer_boxes = torch.tensor([page.box_upright(box) for box in item.boxes], dtype=torch.float64, device=boxes.device)
+    disjoint = (boxes[:, None, :2] >= answer_boxes[:, 2:]).any(2) | (boxes[:, None, 2:] <= answer_boxes[:, :2]).any(2)
+    return tree.lift((~disjoint).any(1).float()[None] + 1e-3, how="max")
 
 
 def beside(place: Tensor, page: Page, degrees: float, qid: str) -> tuple[float, float]:

@@ -65,8 +65,8 @@ def on_ray(batches: Sequence[Batch], spec: ModelSpec, workers: int) -> Iterator[
         def answer(self, batch: Batch) -> list[Row]:
             return [row for _, rows in self.backend.answers(batch.samples, batch.settings) for row in rows]
 
-    mine = not ray.is_initialized()
-    if mine:
+    started = not ray.is_initialized()
+    if started:
         ray.init(log_to_driver=False, include_dashboard=False, configure_logging=False)
     try:
         has, on_gpu = ray.cluster_resources(), spec.device.startswith("cuda")
@@ -77,7 +77,7 @@ def on_ray(batches: Sequence[Batch], spec: ModelSpec, workers: int) -> Iterator[
         pool: Any = ActorPool([remote.remote(gpus if on_gpu else 1 / workers) for _ in range(workers)])
         yield from pool.map_unordered(lambda actor, batch: actor.answer.remote(batch), list(batches))
     finally:
-        if mine:
+        if started:
             ray.shutdown()
 
 

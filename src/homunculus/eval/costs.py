@@ -64,9 +64,9 @@ def _refuse_others(path: Path, known: Sequence[dict[str, Any]], device: str, cou
     for row in known:
         name, n = row["dataset"], counts.get(row["dataset"], row["n"])
         pairs = (row["device"], device), (f"{row['n']} questions of {name}", f"{n} questions of {name}")
-        for theirs, mine in pairs:
-            if theirs != mine:
-                raise InputError(f"{path} holds times of {theirs}, not of {mine}; move it away first")
+        for then, now in pairs:
+            if then != now:
+                raise InputError(f"{path} holds times of {then}, not of {now}; move it away first")
 
 
 def _round(backend: Backend, samples: Sequence[EvalSample], setting: Setting) -> dict[str, float]:

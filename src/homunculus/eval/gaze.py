@@ -63,7 +63,7 @@ def auc_judd(map: Array | Tensor, fixations: Array | Tensor) -> float:
     fixated = _fixated(values, fixations)
     if fixated.all():
         raise InputError(f"every pixel of the map {values.shape} is fixated; there is nothing to tell them from")
-    return _chance(values[fixated], values[~fixated])
+    return _ranking_chance(values[fixated], values[~fixated])
 
 
 def auc_shuffled(map: Array | Tensor, fixations: Array | Tensor, others: Array | Tensor) -> float:
@@ -72,14 +72,14 @@ def auc_shuffled(map: Array | Tensor, fixations: Array | Tensor, others: Array |
     A map that knows only that people look at the centre has about 0.5.
     """
     values = _map(map)
-    return _chance(values[_fixated(values, fixations)], values[_fixated(values, others)])
+    return _ranking_chance(values[_fixated(values, fixations)], values[_fixated(values, others)])
 
 
-def _chance(here: Array, there: Array) -> float:
+def _ranking_chance(positives: Array, negatives: Array) -> float:
     """Chance that one value is above another; ties count half."""
-    here = np.sort(here)
-    not_above = np.searchsorted(here, there, side="left") + np.searchsorted(here, there, side="right")
-    return float(1 - not_above.mean() / (2 * len(here)))
+    positives = np.sort(positives)
+    not_above = np.searchsorted(positives, negatives, side="left") + np.searchsorted(positives, negatives, side="right")
+    return float(1 - not_above.mean() / (2 * len(positives)))
 
 
 def cc(map: Array | Tensor, density: Array | Tensor) -> float:

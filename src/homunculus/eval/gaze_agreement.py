@@ -81,7 +81,7 @@ def agreement(values: Array, gaze: Gaze, all_of_set: Sequence[Gaze]) -> dict[str
     points = [viewer for viewer in gaze.fixations if len(viewer)]
     if not points:
         return found
-    together = np.concatenate(points)
-    found |= {"nss": nss(values, together), "auc": auc_judd(values, together)}
+    fixations = np.concatenate(points)
+    found |= {"nss": nss(values, fixations), "auc": auc_judd(values, fixations)}
     others = elsewhere(all_of_set, gaze)
-    return found | ({"sauc": auc_shuffled(values, together, others)} if len(others) else {})
+    return found | ({"sauc": auc_shuffled(values, fixations, others)} if len(others) else {})

@@ -61,53 +61,53 @@ SAME = 1e-12  # scores that differ by less are the same
 # ---- scores -------------------------------------------------------------------------------------------------------
 
 
-def anls(said: str, answers: Sequence[str]) -> float:
+def anls(prediction: str, answers: Sequence[str]) -> float:
     """Average normalised Levenshtein similarity (DocVQA): of the nearest answer, 0 if more than half is wrong.
 
     Case and surplus blanks do not count, everything else does, a full stop too.
     """
-    return max((_similar(_plain(said), _plain(answer)) for answer in answers), default=0.0)
+    return max((_similar(_plain(prediction), _plain(answer)) for answer in answers), default=0.0)
 
 
-def _similar(said: str, answer: str) -> float:
-    longest = max(len(said), len(answer), 1)
-    if abs(len(said) - len(answer)) > FAR * longest:
+def _similar(prediction: str, answer: str) -> float:
+    longest = max(len(prediction), len(answer), 1)
+    if abs(len(prediction) - len(answer)) > FAR * longest:
         return 0.0
-    off = Levenshtein.distance(said, answer) / longest
+    off = Levenshtein.distance(prediction, answer) / longest
     return 1 - off if off <= FAR else 0.0
 
 
-def exact(said: str, answers: Sequence[str]) -> float:
+def exact(prediction: str, answers: Sequence[str]) -> float:
     """Whether it is one of the answers, but for case, blanks and a full stop."""
-    return float(any(_even(said) == _even(answer) for answer in answers))
+    return float(any(_even(prediction) == _even(answer) for answer in answers))
 
 
-def daquar(said: str, answers: Sequence[str]) -> float:
+def daquar(prediction: str, answers: Sequence[str]) -> float:
     """Whether the same things are named as in one of the answers, in any order and as often (DAQUAR, without WUPS).
 
     Things are separated by commas; "garbage_bin" is "garbage bin".
     """
-    return float(any(_things(said) == _things(answer) for answer in answers))
+    return float(any(_things(prediction) == _things(answer) for answer in answers))
 
 
 def _things(text: str) -> list[str]:
     return sorted(filter(None, (_even(thing) for thing in text.replace("_", " ").split(","))))
 
 
-def relaxed(said: str, answers: Sequence[str]) -> float:
+def relaxed(prediction: str, answers: Sequence[str]) -> float:
     """Relaxed accuracy (ChartQA): numbers within 5 % of the answer, all else the same but for case.
 
     As in the script of Pix2Struct, by which published figures are made: per cent are hundredths, so "45%" is "0.45" and
     not "45"; a number is what `float` takes, so "1,050" and "$3" are words; an answer of 0 must be said as written.
     """
-    return float(any(_relaxed(said.strip(), answer.strip()) for answer in answers))
+    return float(any(_relaxed(prediction.strip(), answer.strip()) for answer in answers))
 
 
-def _relaxed(said: str, answer: str) -> bool:
-    mine, theirs = _hundredths(said), _hundredths(answer)
-    if mine is None or not theirs:
-        return said.lower() == answer.lower()
-    return abs(mine - theirs) / abs(theirs) <= TOLERANCE
+def _relaxed(prediction: str, answer: str) -> bool:
+    value, expected = _hundredths(prediction), _hundredths(answer)
+    if value is None or not expected:
+        return prediction.lower() == answer.lower()
+    return abs(value - expected) / abs(expected) <= TOLERANCE
 
 
 def _hundredths(text: str) -> float | None:
@@ -117,14 +117,14 @@ def _hundredths(text: str) -> float | None:
         return None
 
 
-def vqa(said: str, answers: Sequence[str]) -> float:
+def vqa(prediction: str, answers: Sequence[str]) -> float:
     """VQA accuracy over several people's answers: a third for each other person who said the same, at most 1.
 
     The mean over all ways to leave one person out. Both sides always go through `vqa_form`; a single answer is right or
     wrong.
     """
-    mine, n = vqa_form(said), len(answers)
-    same = sum(mine == vqa_form(answer) for answer in answers)
+    value, n = vqa_form(prediction), len(answers)
+    same = sum(value == vqa_form(answer) for answer in answers)
     if n < 2:
         return float(same)
     return (same * min(1.0, (same - 1) / 3) + (n - same) * min(1.0, same / 3)) / n

@@ -45,7 +45,7 @@ class Batch:
     samples: tuple[EvalSample, ...]
     settings: tuple[Setting, ...]
 
-    def wanted(self, setting: Setting) -> list[Key]:
+    def keys(self, setting: Setting) -> list[Key]:
         """The rows that a setting gives: an oracle is silent where it does not know the place."""
         known = [sample for sample in self.samples if setting.relevance != ORACLE or sample.target.boxes]
         return [key_of(sample, setting) for sample in known]
@@ -246,9 +246,9 @@ def run(
     results = Results(folder, {"fingerprint": spec.fingerprint(), "spec": asdict(spec)} | (config or {}))
     try:
         _check_questions(batches, results)
-        wanted = [key for batch in batches for setting in batch.settings for key in batch.wanted(setting)]
+        keys = [key for batch in batches for setting in batch.settings for key in batch.keys(setting)]
         left = [rest for batch in batches if (rest := _missing(batch, results.done)).settings]
-        with _progress(len(wanted), sum(key in results.done for key in wanted), console) as advance:
+        with _progress(len(keys), sum(key in results.done for key in keys), console) as advance:
             for rows in _answers(left, spec, workers, ray, load or spec.load) if left else ():
                 advance(results.add(rows))
     finally:
@@ -280,7 +280,7 @@ def _check_questions(batches: Sequence[Batch], results: Results) -> None:
 
 def _missing(batch: Batch, done: set[Key]) -> Batch:
     """The settings of a batch of which something is missing."""
-    return Batch(batch.samples, tuple(s for s in batch.settings if any(key not in done for key in batch.wanted(s))))
+    return Batch(batch.samples, tuple(s for s in batch.settings if any(key not in done for key in batch.keys(s))))
 
 
 def _answers(
@@ -309,8 +309,8 @@ def _pieces(batches: Sequence[Batch]) -> list[Batch]:
 
 
 @contextmanager
-def _progress(total: int, there: int, console: Console | None) -> Iterator[Callable[[int], None]]:
+def _progress(total: int, completed: int, console: Console | None) -> Iterator[Callable[[int], None]]:
     columns = TextColumn("answers"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left")
     with Progress(*columns, TimeRemainingColumn(), console=console or Console(stderr=True)) as progress:
-        bar = progress.add_task("", total=total, completed=there)
+        bar = progress.add_task("", total=total, completed=completed)
         yield lambda count: progress.advance(bar, count)

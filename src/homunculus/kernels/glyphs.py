@@ -29,8 +29,8 @@ def _kernel(  # type: ignore[no-untyped-def]
     x0, y0 = tl.floor(x - left * size), tl.floor(y - above * size)
     columns, rows = (wide * size).to(tl.int32) + 2, (tall * size).to(tl.int32) + 2
     for first in range(0, columns * rows, block):
-        at = first + tl.arange(0, block)
-        px, py = x0 + (at % columns).to(tl.float32), y0 + (at // columns).to(tl.float32)
+        index = first + tl.arange(0, block)
+        px, py = x0 + (index % columns).to(tl.float32), y0 + (index // columns).to(tl.float32)
         u = (px + 0.5 - x) * scale + origin / shrink - 0.5
         v = (py + 0.5 - y) * scale + baseline / shrink - 0.5
         u0, v0 = tl.floor(u), tl.floor(v)
@@ -42,9 +42,9 @@ def _kernel(  # type: ignore[no-untyped-def]
                 inside = (cu >= 0) & (cu < side) & (cv >= 0) & (cv < side)
                 texel = tl.load(texels + tile + cv * side + cu, mask=inside, other=0).to(tl.float32)
                 value += texel * (du if i else 1 - du) * (dv if j else 1 - dv)
-        seen = (at < columns * rows) & (px >= 0) & (px < W) & (py >= 0) & (py < H) & (value > 0)
-        spot = (page * H + py.to(tl.int64)) * W + px.to(tl.int64)
-        tl.atomic_add(canvas + spot, value * strength / 255, mask=seen)
+        mask = (index < columns * rows) & (px >= 0) & (px < W) & (py >= 0) & (py < H) & (value > 0)
+        pixel = (page * H + py.to(tl.int64)) * W + px.to(tl.int64)
+        tl.atomic_add(canvas + pixel, value * strength / 255, mask=mask)
 
 
 def stamp(canvas: Tensor, glyphs: Tensor, texels: Tensor, starts: Tensor, H: int, W: int, **shape: float) -> None:

@@ -15,8 +15,8 @@ ROWS = 64  # that one program works on; a row is one head of one token
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
-    x, grad, cos, sin, out, total, N, angles, stride_b, stride_n, stride_h, heads: tl.constexpr, half: tl.constexpr,
-    rotate: tl.constexpr, back: tl.constexpr, eps: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
+    x, grad, cos, sin, out, total, N, positions, stride_b, stride_n, stride_h, heads: tl.constexpr, half: tl.constexpr,
+    rotate: tl.constexpr, backward: tl.constexpr, eps: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
 ):  # fmt: skip
     """One program takes `rows` rows, both halves of each: what is made of x or, going back, its gradient."""
     row = tl.program_id(0) * rows + tl.arange(0, rows)
@@ -24,28 +24,28 @@ def _kernel(  # type: ignore[no-untyped-def]
     inside = (row < total)[:, None] & (column < half)
     token = row // heads
     b, n, h = (token // N).to(tl.int64), (token % N).to(tl.int64), (row % heads).to(tl.int64)
-    at = x + (b * stride_b + n * stride_n + h * stride_h)[:, None] + column
-    x1 = tl.load(at, mask=inside, other=0).to(tl.float32)
-    x2 = tl.load(at + half, mask=inside, other=0).to(tl.float32)
+    pointer = x + (b * stride_b + n * stride_n + h * stride_h)[:, None] + column
+    x1 = tl.load(pointer, mask=inside, other=0).to(tl.float32)
+    x2 = tl.load(pointer + half, mask=inside, other=0).to(tl.float32)
     r = tl.rsqrt(tl.sum(x1 * x1 + x2 * x2, 1) / (2 * half) + eps)[:, None]
     n1, n2 = x1 * r, x2 * r
-    spot = row.to(tl.int64)[:, None] * (2 * half) + column
+    out_offset = row.to(tl.int64)[:, None] * (2 * half) + column
     y1, y2 = n1, n2
-    if back:
-        y1 = tl.load(grad + spot, mask=inside, other=0).to(tl.float32)
-        y2 = tl.load(grad + spot + half, mask=inside, other=0).to(tl.float32)
+    if backward:
+        y1 = tl.load(grad + out_offset, mask=inside, other=0).to(tl.float32)
+        y2 = tl.load(grad + out_offset + half, mask=inside, other=0).to(tl.float32)
     if rotate:
-        angle = (token % angles).to(tl.int64)[:, None] * half + column
-        c = tl.load(cos + angle, mask=inside, other=0)
-        s = tl.load(sin + angle, mask=inside, other=0)
-        if back:
+        rope_offset = (token % positions).to(tl.int64)[:, None] * half + column
+        c = tl.load(cos + rope_offset, mask=inside, other=0)
+        s = tl.load(sin + rope_offset, mask=inside, other=0)
+        if backward:
             s = -s
         y1, y2 = y1 * c - y2 * s, y2 * c + y1 * s
-    if back:
+    if backward:
         mean = (tl.sum(y1 * n1 + y2 * n2, 1) / (2 * half))[:, None]
         y1, y2 = r * (y1 - n1 * mean), r * (y2 - n2 * mean)
-    tl.store(out + spot, y1.to(out.dtype.element_ty), mask=inside)
-    tl.store(out + spot + half, y2.to(out.dtype.element_ty), mask=inside)
+    tl.store(out + out_offset, y1.to(out.dtype.element_ty), mask=inside)
+    tl.store(out + out_offset + half, y2.to(out.dtype.element_ty), mask=inside)
 
 
 def _launch(x: Tensor, grad: Tensor | None, cos: Tensor | None, sin: Tensor | None) -> Tensor:
@@ -58,7 +58,7 @@ def _launch(x: Tensor, grad: Tensor | None, cos: Tensor | None, sin: Tensor | No
             _kernel[(triton.cdiv(total, ROWS),)](
                 x, x if grad is None else grad, x if cos is None else cos, x if sin is None else sin, out,
                 total, N, N if cos is None else len(cos), x.stride(0), x.stride(1), x.stride(2),
-                heads=heads, half=width // 2, rotate=cos is not None, back=grad is not None, eps=EPS,
+                heads=heads, half=width // 2, rotate=cos is not None, backward=grad is not None, eps=EPS,
                 rows=ROWS, columns=triton.next_power_of_2(width // 2),
             )  # fmt: skip
     return out

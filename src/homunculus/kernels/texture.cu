@@ -11,7 +11,7 @@
 #include <new>
 
 constexpr int RIM = 2;
-constexpr int MOST_LEVELS = 16;  // a side has at most 2^15 texels
+constexpr int MAX_LEVELS = 16;  // a side has at most 2^15 texels
 constexpr int THREADS = 256;
 
 struct Size {
@@ -20,10 +20,10 @@ struct Size {
 
 struct Mipmap {
     int device, images, levels;
-    Size size[MOST_LEVELS];    // of what each level holds
-    Size padded[MOST_LEVELS];  // of what is stored
+    Size size[MAX_LEVELS];    // of what each level holds
+    Size padded[MAX_LEVELS];  // of what is stored
     cudaMipmappedArray_t array;
-    cudaSurfaceObject_t surface[MOST_LEVELS];
+    cudaSurfaceObject_t surface[MAX_LEVELS];
     cudaTextureObject_t points, blend;  // all levels, in shares of the padded side: nearest; trilinear
 };
 
@@ -59,7 +59,8 @@ namespace {
 
 // ---- levels ------------------------------------------------------------------------------------------------------
 
-__global__ void lay(const unsigned char* pixels, Strides by, cudaSurfaceObject_t level, Size size, Size written) {
+__global__ void write_level(const unsigned char* pixels, Strides by, cudaSurfaceObject_t level, Size size,
+                            Size written) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y, b = blockIdx.z;
     if (x >= written.w || y >= written.h) return;
     const unsigned char* red = pixels + b * by.image + min(y, size.h - 1) * by.row + min(x, size.w - 1) * by.column;
@@ -91,7 +92,7 @@ __global__ void halve(cudaTextureObject_t blend, cudaSurfaceObject_t next, float
     surf2DLayeredwrite(make_uchar4((red + 32) >> 6, (green + 32) >> 6, (blue + 32) >> 6, 255), next, 4 * x, y, b);
 }
 
-__global__ void unlay(cudaSurfaceObject_t level, unsigned char* out, Size size) {
+__global__ void read_level(cudaSurfaceObject_t level, unsigned char* out, Size size) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y, b = blockIdx.z;
     if (x >= size.w || y >= size.h) return;
     const uchar4 found = surf2DLayeredread<uchar4>(level, 4 * x, y, b);
@@ -106,7 +107,7 @@ struct Patch {
     float x, y;           // corner, in pixels of its level
     float right, bottom;  // last column and row of the image at that level
     float scale, level;
-    bool there, on_grid;  // on_grid: its pixels are texels of one level
+    bool valid, on_grid;  // on_grid: its pixels are texels of one level
 };
 
 __device__ double snapped(double x) {
@@ -126,7 +127,7 @@ __device__ Patch patch_of(const Request& request, Size size, int b, long long pl
     patch.right = static_cast<float>(ceil(w / scale - 1e-6) - 1);
     patch.bottom = static_cast<float>(ceil(h / scale - 1e-6) - 1);
     patch.scale = static_cast<float>(scale), patch.level = static_cast<float>(level);
-    patch.there = !request.mask || request.mask[place];
+    patch.valid = !request.mask || request.mask[place];
     patch.on_grid = even && x == rint(x) && y == rint(y);
     return patch;
 }
@@ -166,7 +167,7 @@ __global__ void sample(Request request, cudaTextureObject_t points, cudaTextureO
         for (int x = threadIdx.x; x < cell; x += blockDim.x) {
             const float u = (fminf(patch.x + x, patch.right) + 0.5f) * patch.scale / padded.w;
             Out* red = out + y * cell + x;
-            if (patch.there) {
+            if (patch.valid) {
                 const float3 found = fetch(patch, points, blend, u, v, b);
                 finish(red, found.x, request.mean[0], request.std[0]);
                 finish(red + area, found.y, request.mean[1], request.std[1]);
@@ -182,14 +183,14 @@ __global__ void sample(Request request, cudaTextureObject_t points, cudaTextureO
 
 dim3 blocks(Size size, int images) { return dim3((size.w + 31) / 32, (size.h + 7) / 8, images); }
 
-Size rimmed(const Mipmap& mipmap, int level) {
+Size with_rim(const Mipmap& mipmap, int level) {
     const Size size = mipmap.size[level], padded = mipmap.padded[level];
     return {size.h + RIM < padded.h ? size.h + RIM : padded.h, size.w + RIM < padded.w ? size.w + RIM : padded.w};
 }
 
 // A kernel that is first met while a graph is captured could not be loaded then.
 cudaError_t load_kernels() {
-    const void* kernels[] = {(const void*)lay, (const void*)halve, (const void*)unlay,
+    const void* kernels[] = {(const void*)write_level, (const void*)halve, (const void*)read_level,
                              (const void*)sample<unsigned char>, (const void*)sample<__half>,
                              (const void*)sample<__nv_bfloat16>, (const void*)sample<float>};
     cudaFuncAttributes unused;
@@ -198,30 +199,30 @@ cudaError_t load_kernels() {
     return cudaSuccess;
 }
 
-cudaTextureDesc reading(bool linear, int levels) {
-    cudaTextureDesc how = {};
-    how.addressMode[0] = how.addressMode[1] = how.addressMode[2] = cudaAddressModeClamp;
-    how.filterMode = how.mipmapFilterMode = linear ? cudaFilterModeLinear : cudaFilterModePoint;
-    how.readMode = linear ? cudaReadModeNormalizedFloat : cudaReadModeElementType;
-    how.normalizedCoords = true;
-    how.maxMipmapLevelClamp = static_cast<float>(levels - 1);
-    return how;
+cudaTextureDesc texture_desc(bool linear, int levels) {
+    cudaTextureDesc desc = {};
+    desc.addressMode[0] = desc.addressMode[1] = desc.addressMode[2] = cudaAddressModeClamp;
+    desc.filterMode = desc.mipmapFilterMode = linear ? cudaFilterModeLinear : cudaFilterModePoint;
+    desc.readMode = linear ? cudaReadModeNormalizedFloat : cudaReadModeElementType;
+    desc.normalizedCoords = true;
+    desc.maxMipmapLevelClamp = static_cast<float>(levels - 1);
+    return desc;
 }
 
 cudaError_t open_level(Mipmap& mipmap, int level) {
-    cudaResourceDesc what = {};
-    what.resType = cudaResourceTypeArray;
-    if (cudaError_t error = cudaGetMipmappedArrayLevel(&what.res.array.array, mipmap.array, level)) return error;
-    return cudaCreateSurfaceObject(&mipmap.surface[level], &what);
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeArray;
+    if (cudaError_t error = cudaGetMipmappedArrayLevel(&resource.res.array.array, mipmap.array, level)) return error;
+    return cudaCreateSurfaceObject(&mipmap.surface[level], &resource);
 }
 
 cudaError_t open_all(Mipmap& mipmap) {
-    cudaResourceDesc what = {};
-    what.resType = cudaResourceTypeMipmappedArray;
-    what.res.mipmap.mipmap = mipmap.array;
-    const cudaTextureDesc nearest = reading(false, mipmap.levels), trilinear = reading(true, mipmap.levels);
-    if (cudaError_t error = cudaCreateTextureObject(&mipmap.points, &what, &nearest, nullptr)) return error;
-    return cudaCreateTextureObject(&mipmap.blend, &what, &trilinear, nullptr);
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeMipmappedArray;
+    resource.res.mipmap.mipmap = mipmap.array;
+    const cudaTextureDesc nearest = texture_desc(false, mipmap.levels), trilinear = texture_desc(true, mipmap.levels);
+    if (cudaError_t error = cudaCreateTextureObject(&mipmap.points, &resource, &nearest, nullptr)) return error;
+    return cudaCreateTextureObject(&mipmap.blend, &resource, &trilinear, nullptr);
 }
 
 cudaError_t allocate(Mipmap& mipmap) {
@@ -244,23 +245,23 @@ void release(Mipmap* mipmap) {
     delete mipmap;
 }
 
-class OnDevice {  // and back again: torch keeps count of the current device itself
+class DeviceGuard {  // and back again: torch keeps count of the current device itself
     int before = -1;
 
 public:
     cudaError_t error;
 
-    explicit OnDevice(int device) {
+    explicit DeviceGuard(int device) {
         error = cudaGetDevice(&before);
         if (error || before == device) before = -1;
         if (before >= 0) error = cudaSetDevice(device);
     }
-    ~OnDevice() {
+    ~DeviceGuard() {
         if (before >= 0) cudaSetDevice(before);
     }
 };
 
-const char* answer(cudaError_t error) { return error ? cudaGetErrorString(error) : nullptr; }
+const char* message_of(cudaError_t error) { return error ? cudaGetErrorString(error) : nullptr; }
 
 template <typename Out>
 void launch(const Mipmap& mipmap, const Request& request, cudaStream_t stream) {
@@ -276,9 +277,9 @@ extern "C" {
 int texture_request_size() { return sizeof(Request); }  // so that texture.py can tell that it mirrors the same
 
 const char* texture_create(int device, int images, int h, int w, int levels, Mipmap** out) {
-    if (levels < 1 || levels > MOST_LEVELS) return "too many levels";
-    const OnDevice here(device);
-    if (here.error) return answer(here.error);
+    if (levels < 1 || levels > MAX_LEVELS) return "too many levels";
+    const DeviceGuard guard(device);
+    if (guard.error) return message_of(guard.error);
     Mipmap* mipmap = new (std::nothrow) Mipmap();
     if (!mipmap) return "out of memory";
     mipmap->device = device, mipmap->images = images, mipmap->levels = levels;
@@ -295,50 +296,50 @@ const char* texture_create(int device, int images, int h, int w, int levels, Mip
     } else {
         *out = mipmap;
     }
-    return answer(error);
+    return message_of(error);
 }
 
 const char* texture_free(Mipmap* mipmap) {
-    const OnDevice here(mipmap->device);
-    if (here.error) return answer(here.error);
-    if (cudaError_t error = cudaDeviceSynchronize()) return answer(error);  // kernels may still read it
+    const DeviceGuard guard(mipmap->device);
+    if (guard.error) return message_of(guard.error);
+    if (cudaError_t error = cudaDeviceSynchronize()) return message_of(error);  // kernels may still read it
     release(mipmap);
-    return answer(cudaGetLastError());
+    return message_of(cudaGetLastError());
 }
 
 const char* texture_fill(const Mipmap* mipmap, const unsigned char* pixels, Strides by, cudaStream_t stream) {
-    const OnDevice here(mipmap->device);
-    if (here.error) return answer(here.error);
+    const DeviceGuard guard(mipmap->device);
+    if (guard.error) return message_of(guard.error);
     const dim3 threads(32, 8);
-    Size written = rimmed(*mipmap, 0);
-    lay<<<blocks(written, mipmap->images), threads, 0, stream>>>(
+    Size written = with_rim(*mipmap, 0);
+    write_level<<<blocks(written, mipmap->images), threads, 0, stream>>>(
         pixels, by, mipmap->surface[0], mipmap->size[0], written);
     for (int level = 1; level < mipmap->levels; level++) {
-        written = rimmed(*mipmap, level);
+        written = with_rim(*mipmap, level);
         halve<<<blocks(written, mipmap->images), threads, 0, stream>>>(
             mipmap->blend, mipmap->surface[level], static_cast<float>(level - 1), mipmap->size[level], written,
             mipmap->padded[level - 1]);
     }
-    return answer(cudaGetLastError());
+    return message_of(cudaGetLastError());
 }
 
 const char* texture_read(const Mipmap* mipmap, int level, unsigned char* out, cudaStream_t stream) {
-    const OnDevice here(mipmap->device);
-    if (here.error) return answer(here.error);
+    const DeviceGuard guard(mipmap->device);
+    if (guard.error) return message_of(guard.error);
     const Size size = mipmap->size[level];
-    unlay<<<blocks(size, mipmap->images), dim3(32, 8), 0, stream>>>(mipmap->surface[level], out, size);
-    return answer(cudaGetLastError());
+    read_level<<<blocks(size, mipmap->images), dim3(32, 8), 0, stream>>>(mipmap->surface[level], out, size);
+    return message_of(cudaGetLastError());
 }
 
 const char* texture_sample(const Mipmap* mipmap, const Request* request, cudaStream_t stream) {
-    const OnDevice here(mipmap->device);
-    if (here.error) return answer(here.error);
+    const DeviceGuard guard(mipmap->device);
+    if (guard.error) return message_of(guard.error);
     switch (request->kind) {
         case 0: launch<unsigned char>(*mipmap, *request, stream); break;
         case 1: launch<__half>(*mipmap, *request, stream); break;
         case 2: launch<__nv_bfloat16>(*mipmap, *request, stream); break;
         default: launch<float>(*mipmap, *request, stream);
     }
-    return answer(cudaGetLastError());
+    return message_of(cudaGetLastError());
 }
 }

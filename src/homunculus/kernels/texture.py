@@ -37,13 +37,13 @@ from homunculus.errors import InputError, whole_number
 
 SOURCE = Path(__file__).with_suffix(".cu")
 FLAGS = ("-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-Xlinker", "--exclude-libs,ALL,-Bsymbolic")
-MOST_LEVELS, MOST_IMAGES, MOST_PIXELS = 16, 2048, 32768  # of a mipmapped, layered CUDA array, and along each side of it
+MAX_LEVELS, MAX_IMAGES, MAX_PIXELS = 16, 2048, 32768  # of a mipmapped, layered CUDA array, and along each side of it
 WEIGHT_BITS = 8  # after the point, of the weights of a filter
 RESULT_STEPS = 65535  # in which 16-bit textures are seen to come back; 8-bit ones are taken to be no worse
-_KINDS_OUT = {torch.uint8: 0, torch.float16: 1, torch.bfloat16: 2, torch.float32: 3}
-_KINDS_IN = {torch.float64: 0, torch.float32: 1, torch.int64: 2, torch.int32: 3}
+_OUT_TYPES = {torch.uint8: 0, torch.float16: 1, torch.bfloat16: 2, torch.float32: 3}
+_IN_TYPES = {torch.float64: 0, torch.float32: 1, torch.int64: 2, torch.int32: 3}
 
-Three = tuple[float, float, float]
+Triple = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class Colours:
     """How patches come out: uint8 as they are, float16, bfloat16 and float32 as (x / 255 - mean) / std."""
 
     dtype: torch.dtype = torch.uint8
-    mean: Three = (0.0, 0.0, 0.0)
-    std: Three = (1.0, 1.0, 1.0)
+    mean: Triple = (0.0, 0.0, 0.0)
+    std: Triple = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        if self.dtype not in _KINDS_OUT:
-            raise InputError(f"patches are {', '.join(map(str, _KINDS_OUT))}; got {self.dtype}")
+        if self.dtype not in _OUT_TYPES:
+            raise InputError(f"patches are {', '.join(map(str, _OUT_TYPES))}; got {self.dtype}")
         if len(self.mean) != 3 or len(self.std) != 3 or 0 in self.std:
             raise InputError(f"mean and std have 3 numbers, std without 0; got {self.mean} and {self.std}")
 
@@ -76,10 +76,10 @@ class Mipmap:
     def __init__(
         self, batch: int, height: int, width: int, levels: int, device: torch.device | str | int = "cuda"
     ) -> None:
-        self.levels = whole_number("levels", levels, 1, MOST_LEVELS)
-        self.batch = whole_number("batch", batch, 1, MOST_IMAGES)
-        self.height = whole_number("height", height, 1, MOST_PIXELS)
-        self.width = whole_number("width", width, 1, MOST_PIXELS)
+        self.levels = whole_number("levels", levels, 1, MAX_LEVELS)
+        self.batch = whole_number("batch", batch, 1, MAX_IMAGES)
+        self.height = whole_number("height", height, 1, MAX_PIXELS)
+        self.width = whole_number("width", width, 1, MAX_PIXELS)
         self.device = _cuda(device)
         self._library, handle = _library(_architecture(self.device)), ctypes.c_void_p()
         with torch.cuda.device(self.device):
@@ -140,8 +140,8 @@ def sample(
 ) -> Tensor:
     """Patches [B, K, 3, cell, cell] of boxes [B, K, 4] at their (fractional) levels [B, K], as a Selection holds them.
 
-    sizes: height and width of each image [B, 2], behind which its edge repeats; all of the mipmap unless told.
-    mask: places [B, K] that are there; the others are zero. Levels beyond the last are read from the last.
+    sizes: height and width of each image [B, 2], behind which its edge repeats; by default all of the mipmap.
+    mask: places [B, K] that are valid; the others are zero. Levels beyond the last are read from the last.
     """
     _check_places(mipmap.batch, boxes, levels, sizes, mask, mipmap.device)
     cell, count = whole_number("cell", cell), boxes.shape[1]
@@ -149,24 +149,24 @@ def sample(
     sizes = None if sizes is None else sizes.long()
     mask = None if mask is None else mask.contiguous()
     out = torch.empty(mipmap.batch, count, 3, cell, cell, dtype=colours.dtype, device=mipmap.device)
-    request = _SampleArgs(
+    arguments = _SampleArgs(
         out.data_ptr(),
         None if mask is None else mask.data_ptr(),
         None if sizes is None else sizes.data_ptr(),
         *((0, 0) if sizes is None else sizes.stride()),
-        _Numbers(boxes.data_ptr(), _KINDS_IN[boxes.dtype]),
-        _Numbers(levels.data_ptr(), _KINDS_IN[levels.dtype]),
-        *(count, cell, _KINDS_OUT[colours.dtype]),
-        *((ctypes.c_float * 3)(*three) for three in (colours.mean, colours.std)),
+        _Numbers(boxes.data_ptr(), _IN_TYPES[boxes.dtype]),
+        _Numbers(levels.data_ptr(), _IN_TYPES[levels.dtype]),
+        *(count, cell, _OUT_TYPES[colours.dtype]),
+        *((ctypes.c_float * 3)(*triple) for triple in (colours.mean, colours.std)),
     )
     if count:
-        mipmap._call("sample", ctypes.byref(request))
+        mipmap._call("sample", ctypes.byref(arguments))
     return out
 
 
 def _readable(numbers: Tensor) -> Tensor:
     """Numbers in a row, of a type that the kernel knows; most are so already."""
-    return (numbers if numbers.dtype in _KINDS_IN else numbers.double()).contiguous()
+    return (numbers if numbers.dtype in _IN_TYPES else numbers.double()).contiguous()
 
 
 def _check_places(
@@ -193,7 +193,7 @@ class _Numbers(ctypes.Structure):
 
 
 class _SampleArgs(ctypes.Structure):
-    """What the sampling kernel is told; mirrors `Request` in the CUDA source."""
+    """Arguments of the sampling kernel; mirrors `Request` in the CUDA source."""
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("out", "mask", "sizes")),
@@ -206,17 +206,21 @@ class _SampleArgs(ctypes.Structure):
 
 def build(architecture: str) -> Path:
     """The compiled library for an architecture such as sm_90; made from the source when the cache has no such one."""
-    own = os.environ.get("HOMUNCULUS_CACHE")
-    folder = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "homunculus"
+    configured = os.environ.get("HOMUNCULUS_CACHE")
+    folder = (
+        Path(configured)
+        if configured
+        else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "homunculus"
+    )
     recipe = hashlib.sha256(SOURCE.read_bytes() + " ".join(FLAGS).encode()).hexdigest()[:16]
     library = folder / f"texture-{architecture}-{recipe}.so"
     if not library.exists():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
-                made = Path(unfinished) / library.name
-                _compile(architecture, made)
-                made.replace(library)
+                compiled = Path(unfinished) / library.name
+                _compile(architecture, compiled)
+                compiled.replace(library)
         except OSError as error:
             raise InputError(f"cannot write to the cache {folder}: {error.strerror}; set HOMUNCULUS_CACHE") from error
     return library
@@ -230,8 +234,8 @@ def _compile(architecture: str, library: Path) -> None:
     command = [nvcc, f"-arch={architecture}", *FLAGS, str(SOURCE), "-o", str(library)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (done.stderr + done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
-        reason = next((line for line in said if "error" in line.lower()), said[0])
+        output = (done.stderr + done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
+        reason = next((line for line in output if "error" in line.lower()), output[0])
         raise RuntimeError(f"nvcc could not compile {SOURCE.name} for {architecture}: {reason}")
 
 
@@ -289,7 +293,7 @@ def emulate(images: Tensor, levels: int, steps: int | None = RESULT_STEPS) -> li
     steps: into how many a fetch's result from 0 to 1 is rounded; None for as exact as float64.
     """
     pyramid = [images]
-    while len(pyramid) < whole_number("levels", levels, 1, MOST_LEVELS):
+    while len(pyramid) < whole_number("levels", levels, 1, MAX_LEVELS):
         last = pyramid[-1]
         b = torch.arange(len(last), device=last.device)
         down, right = (
@@ -330,15 +334,15 @@ def emulate_sample(
         b, k = share.nonzero(as_tuple=True)
         found = _bilinear(level, b, x[b, k] / 2**l, y[b, k] / 2**l, bits)
         out[b, k] += share[b, k][:, None, None, None] * found
-    there = torch.ones((), dtype=torch.bool, device=boxes.device) if mask is None else mask[..., None, None, None]
-    return torch.where(there, _finished(out, colours), 0)
+    valid = torch.ones((), dtype=torch.bool, device=boxes.device) if mask is None else mask[..., None, None, None]
+    return torch.where(valid, _normalized(out, colours), 0)
 
 
 def _bilinear(image: Tensor, b: Tensor, x: Tensor, y: Tensor, bits: int = WEIGHT_BITS) -> Tensor:
     """Images b [n] of [B, C, h, w] at places x [n, p], y [n, q] in texels, centres at halves: float64 [n, C, q, p]."""
     h, w = image.shape[2:]
-    left, across = _between(x, bits)
-    top, down = _between(y, bits)
+    left, across = _split(x, bits)
+    top, down = _split(y, bits)
     rows = [(top + i).clamp(0, h - 1)[:, :, None] for i in range(2)]
     columns = [(left + i).clamp(0, w - 1)[:, None, :] for i in range(2)]
     upper, lower = ([image[b[:, None, None], :, row, column].double() for column in columns] for row in rows)
@@ -349,7 +353,7 @@ def _bilinear(image: Tensor, b: Tensor, x: Tensor, y: Tensor, bits: int = WEIGHT
     return found.permute(0, 3, 1, 2)
 
 
-def _between(place: Tensor, bits: int) -> tuple[Tensor, Tensor]:
+def _split(place: Tensor, bits: int) -> tuple[Tensor, Tensor]:
     """The texel before each place, and the weight of the one after it."""
     place = _rounded(place.double() - 0.5, bits)
     return place.floor().long(), place - place.floor()
@@ -359,9 +363,9 @@ def _rounded(value: Tensor, bits: int) -> Tensor:
     return (value * 2**bits + 0.5).floor() / 2**bits
 
 
-def _finished(grey: Tensor, colours: Colours) -> Tensor:
-    """Grey levels [..., 3, p, p] in the colours asked for."""
+def _normalized(grey: Tensor, colours: Colours) -> Tensor:
+    """Grey levels [..., 3, p, p] in the given colours."""
     if colours.dtype == torch.uint8:
         return (grey + 0.5).to(torch.uint8)
-    mean, std = (torch.tensor(three, device=grey.device).view(3, 1, 1) for three in (colours.mean, colours.std))
+    mean, std = (torch.tensor(triple, device=grey.device).view(3, 1, 1) for triple in (colours.mean, colours.std))
     return ((grey.float() / 255 - mean) / std).to(colours.dtype)

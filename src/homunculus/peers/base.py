@@ -123,8 +123,8 @@ def checked(visual: VisualTokens) -> VisualTokens:
 
 def top(score: Tensor, count: int | Tensor, among: Tensor) -> Tensor:
     """Mask [B, N] of the `count` highest scores among the allowed tokens; count is one number or [B, 1]."""
-    wanted = torch.as_tensor(count, device=score.device).expand(len(score), 1)
-    return best(score, wanted, among, count if isinstance(count, int) else score.shape[1])
+    counts = torch.as_tensor(count, device=score.device).expand(len(score), 1)
+    return best(score, counts, among, count if isinstance(count, int) else score.shape[1])
 
 
 def pick(tokens: Tensor, chosen: Tensor, most: int) -> ReducedTokens:

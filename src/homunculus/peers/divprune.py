@@ -15,9 +15,9 @@ def divprune(visual: VisualTokens, budget: int) -> ReducedTokens:
     distance.diagonal(dim1=1, dim2=2).fill_(torch.inf)
     distance = torch.where(visual.mask[:, None], distance, torch.inf)
     chosen = torch.zeros_like(visual.mask)
-    score, apart = distance.amin(2), torch.full_like(distance[:, 0], torch.inf)
+    score, nearest = distance.amin(2), torch.full_like(distance[:, 0], torch.inf)
     for _ in range(budget):
         following = torch.where(visual.mask & ~chosen, score, -torch.inf).argmax(1, keepdim=True)
         chosen = chosen.scatter(1, following, True)
-        score = apart = torch.minimum(apart, at(distance, following)[:, 0])
+        score = nearest = torch.minimum(nearest, at(distance, following)[:, 0])
     return pick(visual.tokens, chosen & visual.mask, budget)

@@ -35,8 +35,8 @@ def standing_out(attention: Tensor, mask: Tensor) -> Tensor:
 def _weight(visual: VisualTokens, index: Tensor) -> Tensor:
     """What each token weighs in each kept one. [B, K, N]"""
     keys = unit(visual.keys)
-    here = torch.arange(keys.shape[1], device=keys.device)
-    itself = here == index[..., None]  # [B, K, N]
+    arange = torch.arange(keys.shape[1], device=keys.device)
+    itself = arange == index[..., None]  # [B, K, N]
     others = visual.mask[:, None] & ~itself
     near = top(cosines(at(keys, index), keys).flatten(0, 1), NEAREST, others.flatten(0, 1)).view_as(others)
     share = visual.attention / visual.attention.sum(1, keepdim=True).clamp(min=1e-300)

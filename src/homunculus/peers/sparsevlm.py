@@ -48,8 +48,8 @@ def _keep(inner: LayerState, count: int) -> ReducedTokens:
     none = torch.zeros(len(mask), mask.shape[1] + 1, dtype=torch.long, device=mask.device)
     chosen = chosen | none.bool().scatter(1, slot, centre)[:, :-1]
     owner = (none - 1).scatter(1, slot, pool.gather(1, owner))[:, :-1]
-    here = torch.arange(mask.shape[1], device=mask.device)
-    return merge(inner.hidden_states, chosen, torch.where(chosen, here, owner), count)
+    itself = torch.arange(mask.shape[1], device=mask.device)
+    return merge(inner.hidden_states, chosen, torch.where(chosen, itself, owner), count)
 
 
 def clustered(hidden: Tensor, mask: Tensor, clusters: Tensor) -> tuple[Tensor, Tensor]:
@@ -67,11 +67,11 @@ def clustered(hidden: Tensor, mask: Tensor, clusters: Tensor) -> tuple[Tensor, T
     near = torch.where(near < torch.inf, near, 0).cumsum(2)  # [B, P, P]
     some = torch.minimum(clusters, mask.sum(1, keepdim=True) - 1).clamp(min=1)
     density = (-near.gather(2, (some - 1)[..., None].expand(-1, near.shape[1], 1))[..., 0] / some).exp()
-    here = torch.arange(hidden.shape[1], device=hidden.device)
-    first = here < here[:, None]  # of two that are equally dense the first counts as denser
+    itself = torch.arange(hidden.shape[1], device=hidden.device)
+    first = itself < itself[:, None]  # of two that are equally dense the first counts as denser
     higher, equal = density[:, None] > density[..., None], density[:, None] == density[..., None]
     denser = (higher | (equal & first)) & both
     gap = torch.minimum(torch.where(denser, distance, torch.inf).amin(2), farthest)
     centre = top(gap * density, clusters, mask)
     owner = torch.where(centre[:, None], distance, torch.inf).argmin(2)
-    return centre, torch.where(centre, here, owner)
+    return centre, torch.where(centre, itself, owner)

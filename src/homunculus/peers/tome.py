@@ -15,14 +15,14 @@ def tome(visual: VisualTokens, budget: int) -> ReducedTokens:
     A merged token is the mean of all tokens in it, which is ToMe's mean weighted by size, and stands where its target
     stood.
     """
-    here = torch.arange(visual.mask.shape[1], device=visual.mask.device)
-    owner = torch.where(visual.mask, here, -1)
+    itself = torch.arange(visual.mask.shape[1], device=visual.mask.device)
+    owner = torch.where(visual.mask, itself, -1)
     left = int(visual.mask.sum(1).max())
     while left > budget:
-        alive = owner == here
+        alive = owner == itself
         owner = _round(visual.keys, alive, owner, left, budget)
         left -= min(left - budget, left // 2)
-    return merge(visual.tokens, owner == here, owner, budget)
+    return merge(visual.tokens, owner == itself, owner, budget)
 
 
 def _round(keys: Tensor, alive: Tensor, owner: Tensor, most: int, budget: int) -> Tensor:

@@ -129,9 +129,9 @@ def received(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float, fi
     total = torch.zeros(len(query), count, device=query.device)
     step = max(1, ROOM // (len(query) * query.shape[1] * count))
     for begin in range(0, rows, step):
-        here = slice(begin, min(begin + step, rows))
-        probs = attention_probs(query[:, :, here], key, None if mask is None else mask[:, :, here], scaling)
-        total += (probs * weight[:, here, None]).sum(1)
+        rows_slice = slice(begin, min(begin + step, rows))
+        probs = attention_probs(query[:, :, rows_slice], key, None if mask is None else mask[:, :, rows_slice], scaling)
+        total += (probs * weight[:, rows_slice, None]).sum(1)
     return total / weight.sum(1, keepdim=True)
 
 

@@ -19,7 +19,7 @@ def visionzip(visual: VisualTokens, budget: int) -> ReducedTokens:
         return pick(visual.tokens, chosen, budget)
     rest = visual.mask & ~chosen
     targets = evenly(rest, budget - dominant)
-    here = torch.arange(rest.shape[1], device=rest.device)
+    itself = torch.arange(rest.shape[1], device=rest.device)
     owner = torch.where(rest, nearest(visual.keys, as_indices(targets, budget - dominant)), -1)
-    owner = torch.where(chosen | targets, here, owner)
+    owner = torch.where(chosen | targets, itself, owner)
     return merge(visual.tokens, chosen | targets, owner, budget)

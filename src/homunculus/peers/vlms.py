@@ -89,9 +89,9 @@ def _reduced(
 ) -> EncodedPrompt:
     """Images as the model has them, then what a rule leaves of each; without a rule, all."""
     family = vlm.family
-    texts, asked, opened = vlm.parse(images, questions)
+    texts, prompts, opened = vlm.parse(images, questions)
     eye = Eye(family.rules[0] if family.rules else "grid", "information", ALL, cell=family.cell, scout=False)
-    request = VLMRequest(texts, asked, opened, eye, "after")
+    request = VLMRequest(texts, prompts, opened, eye, "after")
     if rule is None:
         return family.encode_request(request)
     with capture_tower(family) as capture:
@@ -156,11 +156,11 @@ def _spans(prompt: EncodedPrompt, kept: Sequence[Tensor]) -> list[ImageSpan]:
     """What stands in the place of each image or tile, with the kept tokens alone."""
     spans, queue = [], iter(prompt.spans)
     for features, index in zip(prompt.encoded.features, kept, strict=True):
-        begin, here = 0, index.cpu()
+        begin, tokens = 0, index.cpu()
         while begin < len(features):
             span = next(queue)
             end = begin + span.position_ids.shape[-1]
-            own = here[(here >= begin) & (here < end)] - begin
+            own = tokens[(tokens >= begin) & (tokens < end)] - begin
             spans.append(ImageSpan(span.placeholders, span.position_count, span.position_ids[..., own]))
             begin = end
     return spans

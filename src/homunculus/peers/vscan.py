@@ -25,9 +25,9 @@ def vscan(visual: VisualTokens, budget: int) -> ReducedTokens:
     order = stretched(visual.early, visual.mask) / 2 - place  # the first of all windows, then the second of all, ...
     local = top(order, budget // 2, visual.mask)
     chosen = local | top(visual.attention, budget - budget // 2, visual.mask & ~local)
-    here = torch.arange(chosen.shape[1], device=chosen.device)
+    itself = torch.arange(chosen.shape[1], device=chosen.device)
     owner = nearest(visual.tokens, as_indices(chosen, budget))
-    owner = torch.where(chosen, here, torch.where(visual.mask, owner, -1))
+    owner = torch.where(chosen, itself, torch.where(visual.mask, owner, -1))
     return merge(visual.tokens, chosen, owner, budget)
 
 

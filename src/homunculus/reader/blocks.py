@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from homunculus.kernels.choice import kernels_for
+from homunculus.kernels.dispatch import use_triton
 from homunculus.positions import rotary
 
 SCALE = 3.0  # radians per fine cell of the fastest rotary frequency: tells places within a cell apart
@@ -87,7 +87,7 @@ class Attention(nn.Module):
 
     def _norm(self, x: Tensor, rope: Rope | None) -> Tensor:
         """Queries or keys of unit size, turned by their places."""
-        if kernels_for(x):
+        if use_triton(x):
             from homunculus.kernels.rotary import norm_and_rotate as fast
 
             return fast(x, rope)

@@ -30,8 +30,8 @@ def features_of(text: str, probs: Sequence[float], refusal: float, lines: Sequen
     Log odds of its mean and of its least token probability; whether it stands among the lines that were read, and the
     confidence of the best line that it stands in, from -1 to 1; log odds of "not on the page".
     """
-    wanted = _folded(text)
-    found = [line.confidence for line in lines if wanted and wanted in _folded(line.text)]
+    folded = _folded(text)
+    found = [line.confidence for line in lines if folded and folded in _folded(line.text)]
     mean, least = (sum(probs) / len(probs), min(probs)) if probs else (0.5, 0.5)
     stands = 1.0 if found else -1.0, max(found, default=0.5) * 2 - 1
     return [_log_odds(mean), _log_odds(least), *stands, _log_odds(refusal)]

@@ -170,11 +170,11 @@ def _groups(y: Array, x: Array, centre: Array, height: Array) -> tuple[Array, in
     one, other = [], []
     for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
         beside = index[y + down, x + right]
-        here = np.nonzero(beside >= 0)[0]
-        there = beside[here]
-        same = np.abs(centre[here] - centre[there]) < APART * np.minimum(height[here], height[there])
-        one.append(here[same])
-        other.append(there[same])
+        source = np.nonzero(beside >= 0)[0]
+        target = beside[source]
+        same = np.abs(centre[source] - centre[target]) < APART * np.minimum(height[source], height[target])
+        one.append(source[same])
+        other.append(target[same])
     rows, columns = np.concatenate(one), np.concatenate(other)
     edges = coo_array((np.ones(len(rows), bool), (rows, columns)), shape=(len(y), len(y)))
     count, which = connected_components(edges, directed=False)

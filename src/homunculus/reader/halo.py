@@ -18,8 +18,8 @@ def neighbours(places: Tensor, mask: Tensor | None = None) -> Tensor:
 
     places [B, K, 3] are level, x, y in fine cells; what mask [B, K] leaves out adjoins nothing.
     """
-    level, spot = places[..., :1].double(), places[..., 1:].double()
-    at = spot / 2**level - 0.5  # column, row
+    level, position = places[..., :1].double(), places[..., 1:].double()
+    at = position / 2**level - 0.5  # column, row
     whole = at.round()
     off = ((at - whole).abs() > OFF_GRID).any(2)
     off = off if mask is None else off | ~mask
@@ -28,10 +28,10 @@ def neighbours(places: Tensor, mask: Tensor | None = None) -> Tensor:
     key = _key(depth, row, column)
     key = torch.where(off, -1 - torch.arange(key.shape[1], device=key.device), key)  # met by no one
     ordered, order = key.sort(1)
-    wanted = torch.stack([_key(depth, row + dy, column + dx) for dy, dx in SIDES], 2)  # [B, K, 8]
-    slot = torch.searchsorted(ordered, wanted.flatten(1)).clamp(max=key.shape[1] - 1)
-    found = (ordered.gather(1, slot) == wanted.flatten(1)) & ~off.repeat_interleave(len(SIDES), 1)
-    return torch.where(found, order.gather(1, slot), key.shape[1]).view(wanted.shape)
+    neighbour_keys = torch.stack([_key(depth, row + dy, column + dx) for dy, dx in SIDES], 2)  # [B, K, 8]
+    slot = torch.searchsorted(ordered, neighbour_keys.flatten(1)).clamp(max=key.shape[1] - 1)
+    found = (ordered.gather(1, slot) == neighbour_keys.flatten(1)) & ~off.repeat_interleave(len(SIDES), 1)
+    return torch.where(found, order.gather(1, slot), key.shape[1]).view(neighbour_keys.shape)
 
 
 def _key(depth: Tensor, row: Tensor, column: Tensor) -> Tensor:

@@ -108,8 +108,8 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """The glance's entries with answer, confidence, lines and seconds, ready for JSON."""
-        said = {"answer": self.text, "confidence": self.confidence, "page": self.page, "seconds": self.seconds}
-        return self.read.to_dict() | said
+        answer = {"answer": self.text, "confidence": self.confidence, "page": self.page, "seconds": self.seconds}
+        return self.read.to_dict() | answer
 
     def to_json(self) -> str:
         """`to_dict` as one line of JSON."""

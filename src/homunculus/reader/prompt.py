@@ -63,10 +63,12 @@ def encode_page(
 def frame_page(tokenizer: Tokenizer, question: str, page: Sequence[int], order: Order = "question-first") -> list[int]:
     """Token ids of the prompt around an encoded page."""
     texts = [START, ROW_SEPARATOR + clean_text(question), ASSISTANT]
-    start, asked, assistant = (found.ids for found in tokenizer.encode_batch_fast(texts, add_special_tokens=False))
-    asked = asked[: 1 + MAX_QUESTION]
-    before = [] if order == "page-first" else asked
-    return [*start, *before, *page, *asked, *assistant]
+    start, question_ids, assistant = (
+        found.ids for found in tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+    )
+    question_ids = question_ids[: 1 + MAX_QUESTION]
+    before = [] if order == "page-first" else question_ids
+    return [*start, *before, *page, *question_ids, *assistant]
 
 
 def answer_ids(tokenizer: Tokenizer, answer: str, max_tokens: int = MAX_ANSWER) -> list[int]:
@@ -83,9 +85,9 @@ def _encode(tokenizer: Tokenizer, texts: dict[int, str]) -> dict[int, list[int]]
 def _best(costs: dict[int, int], scores: Sequence[float] | None, max_tokens: int) -> set[int]:
     """The lines that fit, best first or in the order of `costs`; a line too long for what is left is skipped."""
     ranked = list(costs) if scores is None else sorted(costs, key=lambda i: -scores[i])
-    kept, room = set(), max_tokens
+    kept, tokens_left = set(), max_tokens
     for i in ranked:
-        if costs[i] <= room:
+        if costs[i] <= tokens_left:
             kept.add(i)
-            room -= costs[i]
+            tokens_left -= costs[i]
     return kept

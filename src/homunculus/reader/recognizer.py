@@ -99,10 +99,10 @@ def decode(logits: Tensor, widths: Tensor) -> list[tuple[str, float]]:
 
 def _batches(order: list[int], widths: list[int], height: int, cuda: bool) -> list[list[int]]:
     """Rows in order of width, as many at a time as fit."""
-    room = BATCH_PIXELS * (16 if cuda else 1)
+    max_pixels = BATCH_PIXELS * (16 if cuda else 1)
     batches: list[list[int]] = []
     for row in order:
-        if not batches or (len(batches[-1]) + 1) * height * (widths[row] + STEP) > room:
+        if not batches or (len(batches[-1]) + 1) * height * (widths[row] + STEP) > max_pixels:
             batches.append([])
         batches[-1].append(row)
     return batches

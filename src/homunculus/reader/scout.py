@@ -196,10 +196,10 @@ class Scout(nn.Module):
 class JointBlock(nn.Module):
     """A layer in which places of the page meet the question, then each other along rows, columns and nearby."""
 
-    def __init__(self, width: int, asked: int, heads: int) -> None:
+    def __init__(self, width: int, question_width: int, heads: int) -> None:
         super().__init__()
         self.norm1, self.norm2, self.norm3 = nn.LayerNorm(width), nn.LayerNorm(width), nn.LayerNorm(width)
-        self.question = Attention(width, heads, asked)
+        self.question = Attention(width, heads, question_width)
         self.rows, self.columns = Attention(width, heads), Attention(width, heads)
         self.conv = nn.Conv2d(width, width, 7, padding=3, groups=width)
         self.mlp = Mlp(width, 2)

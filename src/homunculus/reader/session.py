@@ -200,8 +200,8 @@ class Page:
         x0, y0, x1, y1 = box
         height, width = self.shape
         for undone in range(self.turns):  # one turn back at a time: the page was turned counter-clockwise
-            wide = width if (self.turns - undone) % 2 else height
-            x0, y0, x1, y1 = wide - y1, x0, wide - y0, x1
+            side = width if (self.turns - undone) % 2 else height
+            x0, y0, x1, y1 = side - y1, x0, side - y0, x1
         return max(0.0, x0), max(0.0, y0), min(float(width), x1), min(float(height), y1)
 
     def fixation_upright(self, fixation: Fixation) -> Fixation:
@@ -212,41 +212,41 @@ class Page:
             x, y = torch.as_tensor(fixation, dtype=torch.float64).unbind(-1)
         except (TypeError, ValueError, RuntimeError, IndexError):
             return fixation  # the eye says what is wrong with it
-        for turned in range(self.turns):
-            x, y = y, self.shape[(turned + 1) % 2] - x
+        for turn in range(self.turns):
+            x, y = y, self.shape[(turn + 1) % 2] - x
         return torch.stack((x, y), -1)
 
     def box_upright(self, box: Sequence[float]) -> tuple[float, float, float, float]:
         """A box of the image as it was given on the upright page."""
         x0, y0, x1, y1 = box
         for turn in range(self.turns):
-            wide = self.shape[0] if turn % 2 else self.shape[1]
-            x0, y0, x1, y1 = y0, wide - x1, y1, wide - x0
+            side = self.shape[0] if turn % 2 else self.shape[1]
+            x0, y0, x1, y1 = y0, side - x1, y1, side - x0
         return x0, y0, x1, y1
 
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _most_relevant(self, legible: list[int], scores: list[float], max_tokens: int) -> list[int]:
         """The most relevant of some lines that make up about so many tokens, in their order on the page."""
-        room, kept = float(max_tokens), set()
+        limit, kept = float(max_tokens), set()
         for i in sorted(legible, key=lambda i: -scores[i]):
-            if room <= 0:
+            if limit <= 0:
                 break
             kept.add(i)
-            room -= self.widths[i] / TOKEN_PIXELS + 1
+            limit -= self.widths[i] / TOKEN_PIXELS + 1
         return [i for i in legible if i in kept]
 
-    def _texts(self, glance: Glance, cells: CellMap, wanted: list[int]) -> dict[int, tuple[str, float]]:
+    def _texts(self, glance: Glance, cells: CellMap, indices: list[int]) -> dict[int, tuple[str, float]]:
         """Texts and confidences of lines; what was read from the same cells before is not read again."""
-        if not wanted:
+        if not indices:
             return {}
-        rows = torch.tensor(wanted, device=self.lines.device)
+        rows = torch.tensor(indices, device=self.lines.device)
         under = cells.at(points_on(self.lines[rows])).flatten(1)
         level = torch.where(under >= 0, cells.levels[under.clamp(min=0)], -1.0)
-        keys = {i: (i, *key) for i, key in zip(wanted, (level * 8).long().tolist(), strict=True)}
-        found = {i: self.texts[keys[i]] for i in wanted if keys[i] in self.texts}
-        backend, room = self.reader.recognizer, MAX_COLUMNS * (16 if self.lines.is_cuda else 1)
-        for new in _by_width([i for i in wanted if i not in found], self.widths, room):
+        keys = {i: (i, *key) for i, key in zip(indices, (level * 8).long().tolist(), strict=True)}
+        found = {i: self.texts[keys[i]] for i in indices if keys[i] in self.texts}
+        backend, limit = self.reader.recognizer, MAX_COLUMNS * (16 if self.lines.is_cuda else 1)
+        for new in _by_width([i for i in indices if i not in found], self.widths, limit):
             lines = self.lines[torch.tensor(new, device=self.lines.device)]
             strips, widths = strips_of(self._levels_at(cells.finest), glance.selection, cells, lines, backend.height)
             found |= zip(new, backend(strips, widths), strict=True)
@@ -260,11 +260,11 @@ class Page:
         return self.scaled[finest] if finest else self.levels
 
 
-def _by_width(lines: Sequence[int], widths: Sequence[int], room: int) -> Iterator[list[int]]:
+def _by_width(lines: Sequence[int], widths: Sequence[int], limit: int) -> Iterator[list[int]]:
     """Lines in groups of about one width, of at most so many strip columns each: long lines take much memory."""
     group: list[int] = []
     for i in sorted(lines, key=widths.__getitem__):
-        if group and (len(group) + 1) * widths[i] > room:
+        if group and (len(group) + 1) * widths[i] > limit:
             yield group
             group = []
         group.append(i)

@@ -52,8 +52,8 @@ class CellMap:
     @classmethod
     def of(cls, selection: Selection) -> CellMap:
         """From a selection of one image."""
-        there = selection.mask[0]
-        levels, boxes = selection.levels[0][there].double(), selection.boxes[0][there].double()
+        mask = selection.mask[0]
+        levels, boxes = selection.levels[0][mask].double(), selection.boxes[0][mask].double()
         finest = 0.0 if selection.indices is not None else _finest(levels, boxes, selection.cell)
         on_grid = finest is not None
         finest = finest or 0.0
@@ -94,8 +94,8 @@ def _paint_grid(levels: Tensor, boxes: Tensor, shape: Sequence[int], side: int) 
         x, y = (boxes[index, :2] / (side << level)).round().long().unbind(1)
         grid = torch.full(((shape[0] >> level) + 1, (shape[1] >> level) + 1), -1, device=boxes.device)
         grid[y, x] = index
-        here = grid[row >> level][:, column >> level]
-        painted = torch.where(here >= 0, here, painted)
+        cell_index = grid[row >> level][:, column >> level]
+        painted = torch.where(cell_index >= 0, cell_index, painted)
     return painted
 
 

@@ -43,9 +43,9 @@ def boxes_of(lines: Tensor) -> Tensor:
 
 def axes_of(lines: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Unit vectors along and across lines, [n, 2] each, and their lengths [n]."""
-    way = lines[:, 2:4] - lines[:, :2]
-    length = way.norm(dim=1).clamp(min=1e-3)
-    along = way / length[:, None]
+    direction = lines[:, 2:4] - lines[:, :2]
+    length = direction.norm(dim=1).clamp(min=1e-3)
+    along = direction / length[:, None]
     return along, torch.stack((-along[:, 1], along[:, 0]), 1), length
 
 
@@ -53,8 +53,8 @@ def widths_of(lines: Tensor, height: int = STRIP_HEIGHT) -> Tensor:
     """Widths of the strips of lines, in pixels of the strip. int64 [n]"""
     *_, length = axes_of(lines)
     scale = height / (lines[:, 4] * (1 + 2 * MARGIN)).clamp(min=1e-3)
-    wide = ((length + 2 * MARGIN * lines[:, 4]) * scale).round().long()
-    return wide.clamp(8, MAX_WIDTH * height // STRIP_HEIGHT)
+    width = ((length + 2 * MARGIN * lines[:, 4]) * scale).round().long()
+    return width.clamp(8, MAX_WIDTH * height // STRIP_HEIGHT)
 
 
 def columns_of(width: int) -> int:
@@ -76,8 +76,8 @@ def strip_grid(lines: Tensor, widths: Tensor, columns: int, height: int = STRIP_
     pad = MARGIN * lines[:, 4:]
     run = u * (length[:, None] + 2 * pad) - pad  # [n, columns]
     rise = v * lines[:, 4:] * (1 + 2 * MARGIN)  # [n, height]
-    spot = lines[:, None, None, :2] + run[:, None, :, None] * along[:, None, None]
-    return spot + rise[:, :, None, None] * across[:, None, None]
+    points = lines[:, None, None, :2] + run[:, None, :, None] * along[:, None, None]
+    return points + rise[:, :, None, None] * across[:, None, None]
 
 
 def bilinear(flat: Tensor, base: Tensor, sizes: Tensor, spots: Tensor) -> Tensor:
@@ -87,13 +87,13 @@ def bilinear(flat: Tensor, base: Tensor, sizes: Tensor, spots: Tensor) -> Tensor
         flat [P]; base [n, h, w] or [n, 1, 1] where the image of each spot begins; sizes [..., 2] its height and width;
         spots [n, h, w, 2] x, y in its pixels -> float [n, h, w].
     """
-    high, wide = sizes.unbind(-1)
+    high, width = sizes.unbind(-1)
     x, y = (spots - 0.5).unbind(-1)
     x0, y0 = x.floor(), y.floor()
     dx, dy = x - x0, y - y0
     left, top = x0.long(), y0.long()
-    columns = [(left + i).clamp(min=0).minimum(wide - 1) for i in (0, 1)]
-    rows = [base + (top + j).clamp(min=0).minimum(high - 1) * wide for j in (0, 1)]
+    columns = [(left + i).clamp(min=0).minimum(width - 1) for i in (0, 1)]
+    rows = [base + (top + j).clamp(min=0).minimum(high - 1) * width for j in (0, 1)]
     upper, lower = (flat[row + columns[0]].float() * (1 - dx) + flat[row + columns[1]].float() * dx for row in rows)
     return upper * (1 - dy) + lower * dy
 

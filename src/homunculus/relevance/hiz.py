@@ -28,10 +28,10 @@ class HiZ:
         """
         if boxes.ndim != 3 or boxes.shape[2] != 4 or len(boxes) != len(self.peak):
             raise InputError(f"boxes must be [{len(self.peak)}, R, 4], got {list(boxes.shape)}")
-        wanted = self._level(boxes)
+        level_of_box = self._level(boxes)
         bounds = self.peak.amax(1, keepdim=True).expand(boxes.shape[:2])
         for l in range(self.tree.levels):  # a handful; every box takes part at its own level only
-            bounds = torch.where(wanted == l, self._corners(boxes, l), bounds)
+            bounds = torch.where(level_of_box == l, self._corners(boxes, l), bounds)
         return bounds
 
     def prune(self, threshold: float | Tensor) -> Tensor:

@@ -23,12 +23,12 @@ def query(scene: Scene, questions: list[str], scout: ScoutFunction | None = None
 
 def _named(scene: Scene, b: int, question: str) -> Tensor:
     tree = scene.tree
-    here = regions(question)
-    if not here:
+    named = regions(question)
+    if not named:
         return torch.ones(tree.size, device=tree.device)
     ink = tree.grid(scene.bands.energy[b : b + 1], 0)[0].sqrt()  # [rows, columns]
-    here = regions(question, columns=blocks(ink.amax(0)), rows=blocks(ink.amax(1)))
-    inside = torch.stack([_soft_box(scene, region) for region in here]).amax(0)
+    named = regions(question, columns=blocks(ink.amax(0)), rows=blocks(ink.amax(1)))
+    inside = torch.stack([_soft_box(scene, region) for region in named]).amax(0)
     return ELSEWHERE + (1 - ELSEWHERE) * inside
 
 
@@ -44,9 +44,9 @@ def blocks(profile: Tensor, gap: float = 0.12) -> Sequence[Interval]:
     """Stretches of a page's profile [n] that hold ink, as shares of its length; none unless at least two are seen."""
     inked = (profile > gap * profile.max()).tolist()
     found: list[list[int]] = []
-    for i, here in enumerate(inked):
-        if here and i and inked[i - 1]:
+    for i, named in enumerate(inked):
+        if named and i and inked[i - 1]:
             found[-1][1] = i + 1
-        elif here:
+        elif named:
             found.append([i, i + 1])
     return [(a / len(inked), b / len(inked)) for a, b in found] if len(found) > 1 else []

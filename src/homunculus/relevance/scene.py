@@ -18,7 +18,7 @@ from torch import Tensor
 
 from homunculus.cells import CellTree
 from homunculus.errors import InputError
-from homunculus.kernels.choice import kernels_for
+from homunculus.kernels.dispatch import use_triton
 from homunculus.pyramid import gaussian
 
 STRIP = 1 << 18  # pixels worked on at a time: their floats stay in cache
@@ -109,11 +109,11 @@ class Scene:
 
 def energy(level: Tensor, coarser: Tensor, cell: int) -> Tensor:
     """Bands.energy alone, for one level: uint8 [B, 3, h, w] and the next coarser one -> [B, rows, columns]."""
-    if kernels_for(level):
-        from homunculus.kernels import detail
+    if use_triton(level):
+        from homunculus.kernels import band_energy
 
-        if cell in detail.CELLS:
-            return detail.energy(level, coarser, cell, LUMINANCE)
+        if cell in band_energy.CELLS:
+            return band_energy.energy(level, coarser, cell, LUMINANCE)
     strips = []
     for top, bottom in _strips(level, cell):
         squares = _band(_luminance(level[..., top:bottom, :]), coarser, top).square_()  # [B, rows, w]

@@ -63,9 +63,9 @@ def embed_images(
     `features` are those that `joined_features` gives.
     """
     x = embeddings(ids)
-    here = (ids == image_token)[..., None]
-    first, *deepstack = (torch.zeros_like(x).masked_scatter(here, part.to(x.dtype)) for part in features)
-    return torch.where(here, first, x), deepstack
+    mask = (ids == image_token)[..., None]
+    first, *deepstack = (torch.zeros_like(x).masked_scatter(mask, part.to(x.dtype)) for part in features)
+    return torch.where(mask, first, x), deepstack
 
 
 def joined_features(output: Any) -> list[Tensor]:

@@ -92,16 +92,16 @@ def _read_pdf(content: bytes, page: int, limits: Limits, draw: bool) -> tuple[di
     call = [sys.executable, "-P", str(DRAW), json.dumps(order)]
     wait = 10 * limits.seconds  # on a busy machine
     try:  # in a session of its own: Ctrl-C is for us, and what was accepted is finished
-        said = subprocess.run(call, input=content, capture_output=True, timeout=wait, start_new_session=True)
+        process = subprocess.run(call, input=content, capture_output=True, timeout=wait, start_new_session=True)
     except subprocess.TimeoutExpired:
-        said = None
-    if said is None or said.returncode:
+        process = None
+    if process is None or process.returncode:
         raise ImageError("the PDF takes too long or too much memory to be read; send its pages as images")
-    end = said.stdout.index(b"\n")
-    about = json.loads(said.stdout[:end])
+    end = process.stdout.index(b"\n")
+    about = json.loads(process.stdout[:end])
     if "error" in about:
         raise ImageError("the PDF cannot be read: it is damaged or has a password; export it again")
-    return about, memoryview(said.stdout)[end + 1 :]
+    return about, memoryview(process.stdout)[end + 1 :]
 
 
 def _picture(content: bytes, limits: Limits) -> int:

@@ -68,12 +68,12 @@ class Labels:
 
     @classmethod
     def of(
-        cls, letters: list[Array], dense: list[bool], asked: list[PageQuestions], lines: Tensor | None = None
+        cls, letters: list[Array], dense: list[bool], page_questions: list[PageQuestions], lines: Tensor | None = None
     ) -> Labels:
         """From one entry a page: letters [n, 5]; whether those are all; what is asked."""
-        questions = torch.stack([encode(page.texts, QUESTION) for page in asked]).to(torch.uint8)
-        answers = torch.from_numpy(np.stack([page.answers for page in asked]))
-        query_free = torch.from_numpy(np.stack([page.query_free for page in asked]))
+        questions = torch.stack([encode(page.texts, QUESTION) for page in page_questions]).to(torch.uint8)
+        answers = torch.from_numpy(np.stack([page.answers for page in page_questions]))
+        query_free = torch.from_numpy(np.stack([page.query_free for page in page_questions]))
         known = torch.from_numpy(np.concatenate(letters))
         return cls(known, torch.tensor(dense), questions, answers, query_free, lines)
 
@@ -86,9 +86,9 @@ class Labels:
     def moved(self, matrix: Tensor) -> Labels:
         """The labels after affine maps [B, 2, 3] of pixels."""
         page = self.letters[:, 0].long()
-        spot = _map(matrix[page], self.letters[:, None, 2:4])[:, 0]
+        position = _map(matrix[page], self.letters[:, None, 2:4])[:, 0]
         growth = (matrix[:, 0, 0] * matrix[:, 1, 1] - matrix[:, 0, 1] * matrix[:, 1, 0]).abs().sqrt()
-        letters = torch.cat((self.letters[:, :2], spot, self.letters[:, 4:] * growth[page, None]), 1)
+        letters = torch.cat((self.letters[:, :2], position, self.letters[:, 4:] * growth[page, None]), 1)
         return replace(
             self,
             letters=letters,

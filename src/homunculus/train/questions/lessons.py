@@ -83,15 +83,15 @@ class Lessons(IterableDataset[Batch]):
             torch.set_num_threads(1)
             os.environ["TOKENIZERS_PARALLELISM"] = "false"  # every worker has one core
         rng = random.Random(f"{self.settings.seed}/{self.start}/{self.rank}/{info.id if info else 0}")
-        waiting: dict[Shape, list[Lesson]] = {}
+        groups: dict[Shape, list[Lesson]] = {}
         for lesson in self.lessons(rng):
             shape = shape_of(lesson)
             if shape is None:
                 continue
-            group = waiting.setdefault(shape, [])
+            group = groups.setdefault(shape, [])
             group.append(lesson)
             if len(group) == rows_of(shape, self.settings.tokens_per_batch):
-                yield collate(waiting.pop(shape), shape)
+                yield collate(groups.pop(shape), shape)
 
     def lessons(self, rng: random.Random) -> Iterator[Lesson]:
         """An endless stream of single lessons, the same for equal states of `rng`."""

@@ -86,11 +86,11 @@ class LessonSources:
 
     def names(self, mix: Mapping[str, float]) -> dict[str, float]:
         """The entries of a mix that there are pages for."""
-        there = {*self.pools, DRAWN, *((AUTO,) if self.auto else ())}
+        available = {*self.pools, DRAWN, *((AUTO,) if self.auto else ())}
         unknown = [name for name in self.pools if name not in mix]
         if unknown:
             raise InputError(f"the mix has no entry {unknown[0]!r}; it has {', '.join(mix)}")
-        return {name: share for name, share in mix.items() if name in there and share > 0}
+        return {name: share for name, share in mix.items() if name in available and share > 0}
 
     def human(self, name: str, rng: random.Random) -> Sample:
         """A question that people asked about a page of a set."""
@@ -156,11 +156,11 @@ class Drawings:
 
     def __init__(self, texts: Texts, fonts: Typefaces, per_page: int = 3) -> None:
         self.texts, self.fonts, self.per_page = texts, fonts, per_page
-        self.waiting: list[Sample] = []
+        self.queue: list[Sample] = []
 
     def draw(self, unanswerable: float, rng: random.Random) -> Sample | None:
         """The next sample; `unanswerable` is the share of questions that the page does not answer."""
-        if not self.waiting:
+        if not self.queue:
             page = draw_page(self.texts, self.fonts, rng)
             absent = [question for question in page.questions if question.kind == UNANSWERABLE]
             stated = [question for question in page.questions if question.kind != UNANSWERABLE]
@@ -169,5 +169,5 @@ class Drawings:
                 if absent and rng.random() < unanswerable:
                     question = rng.choice(absent)
                 sample = Sample(question.text, question.answer, page.versions[0], question.holders[0], question.kind)
-                self.waiting.append(sample)
-        return self.waiting.pop() if self.waiting else None
+                self.queue.append(sample)
+        return self.queue.pop() if self.queue else None

@@ -55,14 +55,17 @@ def _scan(folder: Path, name: str, words: list[Row], questions: list[Row]) -> Sc
     lines = _joined(items) if single else [_line(t, b) for t, b in items]
     parts = items if single else [word for t, b in items for word in _long_words(t, b)]
     letters = [_letters(t, b) for t, b in items] if single else []
-    asked = [BoxQuestion(plain(row["question"]), _boxes(answer_boxes(row)[:PARTS])) for row in questions]
-    filled = [_boxes([b for _, b in parts] + [line.box for line in lines]), *(question.boxes for question in asked)]
+    parsed = [BoxQuestion(plain(row["question"]), _boxes(answer_boxes(row)[:PARTS])) for row in questions]
+    filled = [
+        _boxes([b for _, b in parts] + [line.box for line in lines]),
+        *(question.boxes for question in parsed),
+    ]
     return Scan(
         name,
         pixels,
         np.concatenate([np.zeros((0, 4), np.float32), *letters]),
         _searches(items),
-        asked,
+        parsed,
         box_questions(lines),
         gaps(np.concatenate(filled), pixels.shape[1]),
         single and bool(items),

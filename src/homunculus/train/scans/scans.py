@@ -66,8 +66,10 @@ class Scans:
         pages = [self.pages[i] for i in picked]
         places = [place_page(page.pixels.shape[1:], page.gaps, size, crops, self.shuffled, rng) for page in pages]
         letters = [_letters(b, page, place) for b, (page, place) in enumerate(zip(pages, places, strict=True))]
-        asked = [_questions(page, place, size, questions, rng) for page, place in zip(pages, places, strict=True)]
-        labels = Labels.of(letters, [page.dense for page in pages], asked)
+        page_questions = [
+            _questions(page, place, size, questions, rng) for page, place in zip(pages, places, strict=True)
+        ]
+        labels = Labels.of(letters, [page.dense for page in pages], page_questions)
         matrix = torch.from_numpy(np.stack([place.matrix for place in places]))
         return ScanDraft(size, picked, [place.bands for place in places], matrix, labels)
 

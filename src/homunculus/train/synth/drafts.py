@@ -54,8 +54,8 @@ class Draft:
         fills = [_numbered(b, np.concatenate((x.fills, straight[b][0]))) for b, x in enumerate(layouts)]
         strokes = [_numbered(b, straight[b][1]) for b in range(len(layouts))]
         letters = [_numbered(b, _letters(layout, advance)) for b, layout in enumerate(layouts)]
-        asked = [page_questions(layout, rng, questions, query_free) for layout in layouts]
-        labels = Labels.of(letters, [True] * len(layouts), asked, _lines_of(layouts) if ocr else None)
+        asked_questions = [page_questions(layout, rng, questions, query_free) for layout in layouts]
+        labels = Labels.of(letters, [True] * len(layouts), asked_questions, _lines_of(layouts) if ocr else None)
         parts = {"glyphs": glyphs, "fills": fills, "strokes": strokes}
         flat = {name: torch.from_numpy(np.concatenate(part)) for name, part in parts.items()}
         scenic = torch.tensor([layout.kind in SCENIC for layout in layouts])

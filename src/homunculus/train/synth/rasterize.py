@@ -53,10 +53,10 @@ def stamp(canvas: Tensor, glyphs: Tensor, texels: Tensor, starts: Tensor, H: int
     """Draw glyphs onto a flat canvas, those of about one size together."""
     low = 0.0
     for high in SIZES:
-        here = glyphs[(glyphs[:, 5] > low) & (glyphs[:, 5] <= high)]
+        group = glyphs[(glyphs[:, 5] > low) & (glyphs[:, 5] <= high)]
         low = high
         rows, columns = int(TALL * high) + 2, int(WIDE * high) + 2
-        for part in here.split(max(1, CHUNK // (rows * columns))):
+        for part in group.split(max(1, CHUNK // (rows * columns))):
             if len(part):
                 _stamp(canvas, part, texels, starts, rows, columns, H, W)
 

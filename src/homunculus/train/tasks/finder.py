@@ -41,9 +41,10 @@ def crops_of(store: PageLines, count: int, rng: random.Random, jitter: bool = Tr
         scale = min(MAX_ZOOM, math.sqrt(PIXELS / (height * width)))
         scale *= rng.uniform(0.8, 1.25) if jitter else 1.0
         tilt = max(-3.0, min(3.0, rng.gauss(0, 1))) * TILT if jitter and rng.random() <= TILTED else 0.0
-        room = [max(0.0, side * scale - SIDE) for side in (width, height)]
+        free_space = [max(0.0, side * scale - SIDE) for side in (width, height)]
         middle = [
-            side / 2 + (rng.random() - 0.5) * free / scale for side, free in zip((width, height), room, strict=True)
+            side / 2 + (rng.random() - 0.5) * free / scale
+            for side, free in zip((width, height), free_space, strict=True)
         ]
         turn = torch.tensor([[math.cos(tilt), -math.sin(tilt)], [math.sin(tilt), math.cos(tilt)]])
         maps.append((turn / scale, torch.tensor(middle)))
@@ -68,12 +69,12 @@ def crops_of(store: PageLines, count: int, rng: random.Random, jitter: bool = Tr
 def targets_of(lines: Tensor, side: int = SIDE) -> Tensor:
     """Core, log print height, offset and weight at every place: lines [n, 5] in pixels -> [4, side / 4, side / 4]."""
     places = side // STRIDE
-    spot = (torch.arange(places, device=lines.device) + 0.5) * STRIDE
+    centre = (torch.arange(places, device=lines.device) + 0.5) * STRIDE
     if not len(lines):
         nothing = torch.zeros(places, places, device=lines.device)
         return torch.stack((nothing, nothing, nothing, nothing + 1))
     along, across, length = axes_of(lines)
-    x, y = spot[None, None, :] - lines[:, 0, None, None], spot[None, :, None] - lines[:, 1, None, None]
+    x, y = centre[None, None, :] - lines[:, 0, None, None], centre[None, :, None] - lines[:, 1, None, None]
     u = x * along[:, 0, None, None] + y * along[:, 1, None, None]  # [n, places, places]
     v = x * across[:, 0, None, None] + y * across[:, 1, None, None]
     high = lines[:, 4].clamp(min=2.0)[:, None, None]

@@ -37,18 +37,18 @@ class ScoutTask(PageTask):
         """Losses of what `make_batch` made; `hit` is the share of questions whose best cell is right."""
         features = self.model.encode_page(small)
         logits = self.model.find(features, questions).float().flatten(2)
-        target, asked = target.flatten(2), target.flatten(2).any(2)
+        target, has_target = target.flatten(2), target.flatten(2).any(2)
         expected, known = self.model.usual(features).float(), query_free.flatten(1).any(1)
         each = F.binary_cross_entropy_with_logits(expected, query_free.float(), reduction="none").mean((1, 2))
         return {
-            "find": find_loss(logits, target, asked),
+            "find": find_loss(logits, target, has_target),
             "query_free": weighted_mean(each, known),
             "dense": dense_loss(self.model.characters(features), slots),
-            "hit": weighted_mean(target.gather(2, logits.argmax(2, keepdim=True))[..., 0], asked).detach(),
+            "hit": weighted_mean(target.gather(2, logits.argmax(2, keepdim=True))[..., 0], has_target).detach(),
         }
 
 
-def find_loss(logits: Tensor, target: Tensor, asked: Tensor) -> Tensor:
+def find_loss(logits: Tensor, target: Tensor, has_target: Tensor) -> Tensor:
     """The loss of finding answers: logits and target [B, Q, n] over places, asked [B, Q] which questions have one.
 
     Softmax cross-entropy, for which any place of the answer will do, plus binary cross-entropy of each place, summed
@@ -57,7 +57,7 @@ def find_loss(logits: Tensor, target: Tensor, asked: Tensor) -> Tensor:
     hit = torch.logsumexp(logits.masked_fill(~target, -1e4), 2) - torch.logsumexp(logits, 2)
     each = F.binary_cross_entropy_with_logits(logits, target.float(), reduction="none").sum(2)
     each = each / target.sum(2).clamp(min=1)
-    return ((each - hit) * asked).sum() / asked.sum().clamp(min=1)
+    return ((each - hit) * has_target).sum() / has_target.sum().clamp(min=1)
 
 
 def cells_under(boxes: Tensor, shape: tuple[int, int], side: tuple[float, float]) -> Tensor:
@@ -65,9 +65,9 @@ def cells_under(boxes: Tensor, shape: tuple[int, int], side: tuple[float, float]
     size = (boxes[..., 2:] - boxes[..., :2]).clamp(min=0)
     rim = (0.15 * size).clamp(max=3)
     low, high = boxes[..., :2] + rim, boxes[..., 2:] - rim
-    there = (size > 0).all(-1)[..., None, None]
+    nonempty = (size > 0).all(-1)[..., None, None]
     masks = []
     for axis, count, span in ((1, shape[0], side[0]), (0, shape[1], side[1])):
         start = torch.arange(count, device=boxes.device) * span
         masks.append((low[..., axis, None] < start + span) & (high[..., axis, None] > start))
-    return (masks[0][..., :, None] & masks[1][..., None, :] & there).any(-3)
+    return (masks[0][..., :, None] & masks[1][..., None, :] & nonempty).any(-3)

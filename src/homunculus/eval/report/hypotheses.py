@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from homunculus.eval.metrics import Figure
-from homunculus.eval.table import Table
-from homunculus.eval.verdict import MAIN, OURS, SIMPLE, Finding, points
+from homunculus.eval.report.table import Table
+from homunculus.eval.report.verdict import MAIN, OURS, SIMPLE, Finding, points
 
 KEPT = 0.975  # of what all tokens give
 SMALL = 150
@@ -38,8 +38,8 @@ def _critical(table: Table, budget: int) -> Iterator[Finding]:
     found = [table.against(sets, (a, budget), (b, budget)) for a, b in steps]
     if not all(found):
         return
-    told = [status(figure) for figure in found]
-    verdict = "confirmed" if set(told) == {"confirmed"} else "refuted" if "refuted" in told else "open"
+    statuses = [status(figure) for figure in found]
+    verdict = "confirmed" if set(statuses) == {"confirmed"} else "refuted" if "refuted" in statuses else "open"
     shown = "; ".join(f"{a} over {b} {points(figure)}" for (a, b), figure in zip(steps, found, strict=True))
     yield Finding(f"The critical experiment, documents, {budget} tokens: log-polar > top-K > random", verdict, shown)
 
@@ -108,9 +108,9 @@ def _winners(table: Table, budget: int) -> Iterator[Finding]:
         best = max(scores, key=lambda method: scores[method])
         here = max(scores.keys() & set(names), key=lambda method: scores[method])
         gap = table.against(sets, (here, budget), (_second(scores, names), budget))
-        wanted = " or ".join(f"`{name.removesuffix('/query')}`" for name in names)
+        expected_names = " or ".join(f"`{name.removesuffix('/query')}`" for name in names)
         said = f"best is {best} with {100 * scores[best]:.1f}; {here} has {100 * scores[here]:.1f}, {points(gap)}"
-        yield Finding(f"{kind}: {wanted} win", status(gap), said)
+        yield Finding(f"{kind}: {expected_names} win", status(gap), said)
     yield from _objects(table, budget)
 
 

@@ -6,13 +6,15 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
-_WANTED = os.environ.get("HOMUNCULUS_KERNELS", "1") != "0"  # 0: torch alone, to compare with
-_TRITON = _WANTED and find_spec("triton") is not None  # found, not imported: that takes long, and a CPU never needs it
+_ENABLED = os.environ.get("HOMUNCULUS_KERNELS", "1") != "0"  # 0: torch alone, to compare with
+_HAS_TRITON = (
+    _ENABLED and find_spec("triton") is not None
+)  # found, not imported: that takes long, and a CPU never needs it
 
 
-def kernels_for(x: Tensor) -> bool:
+def use_triton(x: Tensor) -> bool:
     """Whether Triton kernels can work on x: it lies on a GPU, and there is Triton."""
-    return x.is_cuda and _TRITON
+    return x.is_cuda and _HAS_TRITON
 
 
 def capturing(x: Tensor) -> bool:

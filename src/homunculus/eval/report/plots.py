@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from homunculus.eval.data import Box
 from homunculus.eval.metrics import metric_of
-from homunculus.eval.table import Table
+from homunculus.eval.report.table import Table
 from homunculus.runtime.files import replacing
 
 if TYPE_CHECKING:

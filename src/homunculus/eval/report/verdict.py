@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from homunculus.eval.metrics import Figure
-from homunculus.eval.table import KINDS, Table
+from homunculus.eval.report.table import KINDS, Table
 
 MAIN = 273
 SIMPLE = "grid/query"
@@ -65,7 +65,7 @@ def _shown(gains: dict[str, Figure]) -> str:
 def _first(table: Table, budget: int) -> Finding | None:
     """`pyramid` or `logpolar` over `grid` by 3 points on one set, or twice as fast at a loss below 2."""
     best: tuple[float, str] | None = None
-    quick, told = False, []
+    quick, details = False, []
     for method in ("pyramid/query", "logpolar/query"):
         for dataset in table.sets:
             gain = _gain(table, [dataset], method, SIMPLE, budget)
@@ -74,12 +74,12 @@ def _first(table: Table, budget: int) -> Finding | None:
         overall, times = _gain(table, table.sets, method, SIMPLE, budget), _faster(table, method, SIMPLE, budget)
         if overall:
             quick |= times >= 2 and overall["value"] > -0.02
-            told.append(f"{method} on all sets: {points(overall)}, {times:.2f}x as fast")
+            details.append(f"{method} on all sets: {points(overall)}, {times:.2f}x as fast")
     if best is None:
         return None
     passed = best[0] >= 0.03 or quick
     return Finding("Tier 1: `pyramid` or `logpolar` over `grid` by 3 points on a set, or 2x at < 2 points loss",
-                   "passed" if passed else "failed", "; ".join([best[1], *told]))  # fmt: skip
+                   "passed" if passed else "failed", "; ".join([best[1], *details]))  # fmt: skip
 
 
 def _second(table: Table, budget: int) -> Finding | None:
@@ -98,22 +98,22 @@ def _second(table: Table, budget: int) -> Finding | None:
 
 def _third(table: Table, budget: int) -> Finding | None:
     """`foveated` over all baselines by 7, 5 and 5 points, and twice as fast."""
-    told, passed, whole = [], True, True
+    details, passed, whole = [], True, True
     for kind, least in zip(KINDS, (0.07, 0.05, 0.05), strict=True):
         sets = table.of_kind(kind)
         gains = [(other, gain) for other in BASELINES if (gain := _gain(table, sets, OURS, other, budget))]
         whole &= len(gains) == len(BASELINES)
         if gains:
             other, gain = min(gains, key=lambda pair: pair[1]["value"])
-            told.append(f"{kind}: over {other} {points(gain)}")
+            details.append(f"{kind}: over {other} {points(gain)}")
             passed &= gain["value"] >= least
     quick = min(filter(None, (_faster(table, OURS, other, budget) for other in BASELINES)), default=0.0)
-    told.append(f"{quick:.2f}x as fast as the fastest of them")
+    details.append(f"{quick:.2f}x as fast as the fastest of them")
     verdict = "failed" if not passed or quick < 2 else "passed" if whole else "open"
     rule = (
         "Tier 3: `foveated` over all baselines by 7, 5 and 5 points on documents, photos and text in the wild, and 2x"
     )
-    return Finding(rule, verdict, "; ".join(told)) if told[:-1] else None
+    return Finding(rule, verdict, "; ".join(details)) if details[:-1] else None
 
 
 def _rival(table: Table, budget: int) -> Finding | None:
@@ -140,11 +140,13 @@ def _worth(table: Table, budget: int) -> Iterator[Finding]:
             continue
         times, least = _faster(table, method, SIMPLE, budget), 0.05 if name == "atlas" else 0.03
         worth = max(counted) >= least or (times >= 2 and name != "atlas")
-        said = "worth it" if worth else "not worth its complexity" + ("; the segmenter goes" if name == "atlas" else "")
+        verdict_text = (
+            "worth it" if worth else "not worth its complexity" + ("; the segmenter goes" if name == "atlas" else "")
+        )
         rule = f"`{name}` over `grid`: {100 * least:.0f} points on " + (
             "documents" if name == "atlas" else "a kind of set or 2x"
         )
-        yield Finding(rule, said, f"{_shown(gains)}; {times:.2f}x as fast")
+        yield Finding(rule, verdict_text, f"{_shown(gains)}; {times:.2f}x as fast")
 
 
 def _closing(table: Table, budget: int) -> Iterator[Finding]:

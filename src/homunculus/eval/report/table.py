@@ -63,6 +63,11 @@ class Table:
         return sorted(found, key=lambda method: not method.startswith("uniform/"))
 
     @cached_property
+    def plain_methods(self) -> list[str]:
+        """Methods without options, so without ablations."""
+        return [method for method in self.methods if ":" not in method and not method.endswith("/oracle")]
+
+    @cached_property
     def budgets(self) -> list[int]:
         """The budgets, smallest first."""
         return sorted({budget for _, _, budget in self.cells})
@@ -113,16 +118,16 @@ class Table:
 
     def middle(self, name: str, method: str, budget: int, sets: Iterable[str] | None = None) -> float | None:
         """Median of a number of the rows, such as `ms`."""
-        wanted = self.sets if sets is None else list(sets)
-        found = [row[name] for dataset in wanted for row in self.of(dataset, method, budget).values() if name in row]
+        selected = self.sets if sets is None else list(sets)
+        found = [row[name] for dataset in selected for row in self.of(dataset, method, budget).values() if name in row]
         return float(median(found)) if found else None
 
     def ms(self, method: str, budget: int, sets: Iterable[str] | None = None) -> float | None:
         """Milliseconds a question: as measured alone, if anything was, else the median of the rows."""
         if not self.costs:
             return self.middle("ms", method, budget, sets)
-        wanted = self.sets if sets is None else list(sets)
-        found = [self.costs[key] for dataset in wanted if (key := (dataset, method, budget)) in self.costs]
+        selected = self.sets if sets is None else list(sets)
+        found = [self.costs[key] for dataset in selected if (key := (dataset, method, budget)) in self.costs]
         return float(np.mean(found)) if found else None
 
     def of_kind(self, kind: str) -> list[str]:

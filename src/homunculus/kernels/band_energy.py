@@ -1,4 +1,4 @@
-"""What each cell holds of a level's Laplacian band, in one launch: the Triton twin of `relevance.scene.energy`."""
+"""Energy of a level's Laplacian band in each cell, in one launch: the Triton twin of `relevance.scene.energy`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ COLUMNS = 128  # pixels of the coarser level, side by side, that one program tak
 
 
 @triton.jit
-def _lack(fine, inside, near, far, x, far_x):  # type: ignore[no-untyped-def]
+def _residual(fine, inside, near_row, far_row, x, far_x):  # type: ignore[no-untyped-def]
     """16 times what a channel of the level has and the doubled coarser one lacks: whole numbers, so exact."""
-    up = 9 * tl.load(near + x).to(tl.int32) + tl.load(far + far_x).to(tl.int32)
-    up += 3 * (tl.load(near + far_x).to(tl.int32) + tl.load(far + x).to(tl.int32))
+    up = 9 * tl.load(near_row + x).to(tl.int32) + tl.load(far_row + far_x).to(tl.int32)
+    up += 3 * (tl.load(near_row + far_x).to(tl.int32) + tl.load(far_row + x).to(tl.int32))
     return (16 * tl.load(fine, mask=inside, other=0).to(tl.int32) - up).to(tl.float32)
 
 
@@ -26,12 +26,12 @@ def _kernel(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """One program takes a row of cells, `columns` coarse pixels wide. Sizes are not specialised, as in `mip`."""
     half: tl.constexpr = cell // 2
-    beside: tl.constexpr = columns // half  # cells next to each other
+    cells_per_program: tl.constexpr = columns // half  # cells next to each other
     H, W = (h + 1) // 2, (w + 1) // 2
-    down, across = tl.cdiv(H, half), tl.cdiv(W, columns)
-    spot = tl.program_id(0)
-    b = (spot // across // down).to(tl.int64)
-    top, left = spot // across % down * half, spot % across * columns
+    cells_down, programs_across = tl.cdiv(H, half), tl.cdiv(W, columns)
+    pid = tl.program_id(0)
+    b = (pid // programs_across // cells_down).to(tl.int64)
+    top, left = pid // programs_across % cells_down * half, pid % programs_across * columns
     x = left + tl.arange(0, columns)
     near_x = tl.minimum(x, W - 1)
     squares = tl.zeros((columns,), tl.float32)
@@ -46,15 +46,15 @@ def _kernel(  # type: ignore[no-untyped-def]
                 band = tl.zeros((columns,), tl.float32)
                 for c in tl.static_range(3):
                     fine, coarse = (b * 3 + c) * h + (2 * y + i), (b * 3 + c) * H  # rows, of all images and channels
-                    near, far = coarser + (coarse + near_y) * W, coarser + (coarse + far_y) * W
-                    lack = _lack(level + fine * w + (2 * x + j), inside, near, far, near_x, far_x)
-                    band += lack * (red if c == 0 else (green if c == 1 else blue))
+                    near_row, far_row = coarser + (coarse + near_y) * W, coarser + (coarse + far_y) * W
+                    residual = _residual(level + fine * w + (2 * x + j), inside, near_row, far_row, near_x, far_x)
+                    band += residual * (red if c == 0 else (green if c == 1 else blue))
                 squares += tl.where(inside, band * band, 0)
-    total = tl.sum(tl.reshape(squares, (beside, half)), 1) / 256  # [beside]
-    column, cells = left // half + tl.arange(0, beside), tl.cdiv(w, cell)
-    there = column < cells
-    count = tl.minimum(h - 2 * top, cell) * tl.minimum(w - column * cell, cell)  # pixels that are there
-    tl.store(out + (b * down + top // half) * cells + column, total / tl.where(there, count, 1), mask=there)
+    total = tl.sum(tl.reshape(squares, (cells_per_program, half)), 1) / 256  # [cells_per_program]
+    cell_column, cells = left // half + tl.arange(0, cells_per_program), tl.cdiv(w, cell)
+    valid = cell_column < cells
+    pixels = tl.minimum(h - 2 * top, cell) * tl.minimum(w - cell_column * cell, cell)  # pixels inside the image
+    tl.store(out + (b * cells_down + top // half) * cells + cell_column, total / tl.where(valid, pixels, 1), mask=valid)
 
 
 def energy(level: Tensor, coarser: Tensor, cell: int, luminance: tuple[float, float, float]) -> Tensor:
