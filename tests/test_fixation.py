@@ -48,6 +48,13 @@ def test_inhibition_reaches_as_far_as_told():
         peak(tree, relevance, 0)
 
 
+def test_cells_that_share_the_peak_share_the_place():
+    tree = CellTree(320, 320, cell=32)
+    finest = torch.arange(tree.size)[tree.at(0)]  # 10 x 10
+    relevance = torch.zeros(1, tree.size).scatter(1, finest[[42, 43, 52, 53, 99]][None], 1.0)  # four adjoin, one is far
+    assert peak(tree, relevance)[0, 0].tolist() == [96.0, 160.0]
+
+
 def test_each_image_of_a_bucket_has_its_own_peak_inside_itself():
     bucket = CellTree.bucket([(100, 900), (700, 300)])
     found = peak(bucket, torch.ones(2, bucket.size))

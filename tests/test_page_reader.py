@@ -83,7 +83,7 @@ def test_the_example_is_read_at_the_usual_budget(invoice):
     for line in lines:
         x0, y0, x1, y1 = line.box
         assert 0 <= x0 < x1 <= 1240 and 0 <= y0 < y1 <= 1754
-        assert MIN_CONFIDENCE <= line.confidence <= 1 and line.level in range(4) and line.text == line.text.strip()
+        assert MIN_CONFIDENCE <= line.confidence <= 1 and 0 <= line.level < 4 and line.text == line.text.strip()
     tops = [line.box[1] for line in lines]
     assert all(later > earlier - 20 for earlier, later in pairwise(tops))  # row by row
 

@@ -47,7 +47,8 @@ def peak(
     """The `count` most relevant places, best first: [B, N] -> [B, count, 2].
 
     Each place that was looked at inhibits its surround (`inhibition` degrees wide) so that the next one lies
-    elsewhere. Among equals the place nearest to the middle wins: a flat relevance looks at the centre.
+    elsewhere. Among equals the place nearest to the middle wins: a flat relevance looks at the centre. Cells that adjoin
+    it and are equal share the place, which lies in the middle of them.
     """
     if not inhibition > 0:
         raise InputError(f"inhibition must be above 0, got {inhibition!r}")
@@ -62,7 +63,8 @@ def peak(
         ties = value == value.amax(1, keepdim=True)
         chosen = torch.where(ties, off_centre, torch.inf).argmin(1)
         at = places.expand(len(value), -1, 2)[torch.arange(len(value), device=value.device), chosen]
-        found.append(at)
+        equal = ties & ((places - at[:, None]).abs() <= tree.cell).all(2)  # [B, n0]
+        found.append((equal[..., None] * places).sum(1) / equal.sum(1, keepdim=True))
         if len(found) < count:
             away = (places - at[:, None]).square().sum(2) / pixels_per_degree(tree, degrees).square()
             value = low + (value - low) * (1 - torch.exp(-away / (2 * inhibition**2)))
