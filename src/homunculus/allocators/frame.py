@@ -1,21 +1,25 @@
 """What all allocators share: the request, choosing the best, filling up to the budget, an exact order.
 
 A rule is a function `rule(request, **options) -> mask [B, N]` with exactly `request.quota` cells a row (or a Selection
-when it leaves the tree, or the indices [B, max_count] that a kernel found). Everything here has static shapes, no loop
-over cells or images, and breaks ties in tree order, so that a row comes out the same alone, in a batch, and in a bucket
-of images of other sizes.
+when it leaves the tree, or the indices [B, max_count] that a kernel found), or that gives a Ranking for the cut.
+Everything here has static shapes, no loop over cells or images, and breaks ties in tree order, so that a row comes out
+the same alone, in a batch, and in a bucket of images of other sizes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from homunculus.cells import CellTree
-from homunculus.errors import InputError
+from homunculus.errors import InputError, shown
+from homunculus.fixation import eccentricity
 from homunculus.kernels.choice import capturing
 
 
@@ -50,6 +54,26 @@ class Request:
         counts = self.tree.layout("counts", lambda: torch.tensor(self.tree.counts, device=self.tree.device))
         return counts.clamp(max=self.budget)[:, None].expand(len(self.relevance), 1)
 
+    # -- a row is an image, except in a forest, where one row holds the cells of all images ----------------------
+
+    @property
+    def images(self) -> int:
+        """How many images there are."""
+        return len(self.relevance)
+
+    @property
+    def image(self) -> Tensor:
+        """Of which image each cell is. [B, 1], in a forest [1, N]"""
+        return torch.arange(self.images, device=self.tree.device)[:, None]
+
+    def by_tree(self, make: Callable[[CellTree, range], Tensor]) -> Tensor:
+        """A value for each cell [B, N] from `make(tree, images)`, which gives them for images that share a tree."""
+        return make(self.tree, range(self.images))
+
+    def eccentricity(self, degrees: float) -> Tensor:
+        """Distance of each cell from the nearest fixation in its image, in degrees. float64 [B, N]"""
+        return eccentricity(self.tree, self.fixation, degrees)
+
 
 def best(score: Tensor, count: Tensor, among: Tensor, max_count: int) -> Tensor:
     """Mask of the `count` [B, 1] highest scores among the allowed cells; ties go to the first in tree order.
@@ -63,20 +87,26 @@ def best(score: Tensor, count: Tensor, among: Tensor, max_count: int) -> Tensor:
     threshold = top.gather(1, (count - 1).clamp(0, top.shape[1] - 1))  # [B, 1]
     threshold = torch.where(count > 0, threshold, torch.inf)
     chosen = (score >= threshold) & among
-    if not score.is_cuda and not bool((chosen.sum(1, keepdim=True) > count).any()):
+    if not score.is_cuda and not bool((counted(chosen) > count).any()):
         return chosen  # no ties at the threshold, as a rule; a GPU is not made to wait for the answer
     above = score > threshold
-    room = count - above.sum(1, keepdim=True)
+    room = count - counted(above)
     return above | (chosen & ((chosen & ~above).cumsum(1) <= room))
+
+
+def counted(mask: Tensor) -> Tensor:
+    """How many cells each row of a mask has. [B, N] -> [B, 1]"""
+    return mask.count_nonzero().view(1, 1) if len(mask) == 1 else mask.sum(1, keepdim=True)
 
 
 def fill(request: Request, mask: Tensor, score: Tensor) -> Tensor:
     """Bring every row to its quota: the best remaining fine cells, and when there are none, the best of the rest."""
     tree = request.tree
-    room = request.quota - mask.sum(1, keepdim=True)
-    mask = mask | best(score, room, tree.fine & ~mask, request.max_count)
+    room = request.quota - counted(mask)
+    bound = request.max_count if score.is_cuda else int(room.max())  # a GPU is not made to wait for it
+    mask = mask | best(score, room, tree.fine & ~mask, bound)
     if request.budget > min(tree.fine_counts):
-        room = request.quota - mask.sum(1, keepdim=True)
+        room = request.quota - counted(mask)
         mask = mask | best(score, room, tree.valid & ~mask, request.max_count)
     return mask
 
@@ -116,6 +146,17 @@ def per_cell(name: str, values: Tensor, request: Request, several: bool = False)
     if not capturing(values) and not (low >= 0 and high < torch.inf):  # false for NaN too
         raise InputError(f"{name} must hold finite numbers of at least 0, got {low.item()} to {high.item()}")
     return values
+
+
+def numbers(name: str, values: Any) -> Tensor:
+    """Values as a tensor of real numbers."""
+    try:
+        tensor = torch.as_tensor(np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"{name} must be a tensor of numbers, got {shown(values)}") from None
+    if tensor.is_complex():
+        raise InputError(f"{name} must be real numbers, got {tensor.dtype}")
+    return tensor
 
 
 def share_of_tokens(name: str, share: float) -> float:
