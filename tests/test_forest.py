@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import loops
 from homunculus import CellTree, InputError, allocate, allocate_forest
-from homunculus.allocators import ALLOCATORS, cut
+from homunculus.allocators import ALLOCATORS, frame
 from trees import KINDS, PAGE, flat, layers, one_place, relevance_of
 
 CUTS = [name for name, entry in ALLOCATORS.items() if entry.is_cut]
@@ -197,7 +197,7 @@ def test_long_rows_choose_what_a_full_sort_chooses(name, monkeypatch):
         relevances = relevances_of(forest, [kind] * 4)
         for budget in (10, 60, 64, 300, 2000, 8000):
             usual = cells_of(allocate_forest(name, forest, relevances, budget))
-            monkeypatch.setattr(cut, "LONG", 0)
+            monkeypatch.setattr(frame, "LONG", 0)
             assert cells_of(allocate_forest(name, forest, relevances, budget)) == usual
             monkeypatch.undo()
 

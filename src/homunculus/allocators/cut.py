@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from homunculus.allocators.frame import Request, best, counted, fill
+from homunculus.allocators.frame import Request, best, counted, fill, is_long, kth_largest
 from homunculus.kernels.choice import kernels_for
-
-LONG = 2**16  # cells: in a longer row those that cannot be split are not sorted
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +78,11 @@ def partition(request: Request, priority: Tensor) -> Tensor:
 def _order(request: Request, priority: Tensor, room: Tensor) -> Tensor:
     """Cells [B, n] by falling priority [B, inner], ties in tree order; without those that no budget could reach."""
     length = priority.shape[1]
-    if len(priority) == 1 and length > LONG and not priority.is_cuda:
+    if is_long(priority):
         # a prefix has at most room // p cells of a price of at least p, and the cells of lower prices
         cheaper = request.tree.split_price[0, :length].bincount(minlength=3)[:3].cumsum(0).tolist()
         reach = min(few + max(int(room), 0) // (p + 1) for p, few in enumerate(cheaper))
         if reach < length // 2:
-            least = np.partition(priority[0].numpy(), length - 1 - reach)[length - 1 - reach]
-            near = (priority[0] >= float(least)).nonzero()[:, 0]
+            near = (priority[0] >= kth_largest(priority[0], reach + 1)).nonzero()[:, 0]
             return near[priority[0, near].argsort(descending=True, stable=True)][None]
     return priority.argsort(dim=1, descending=True, stable=True)

@@ -22,6 +22,8 @@ from homunculus.errors import InputError, shown
 from homunculus.fixation import eccentricity
 from homunculus.kernels.choice import capturing
 
+LONG = 2**16  # cells
+
 
 @dataclass(frozen=True, eq=False)
 class Request:
@@ -83,8 +85,11 @@ def best(score: Tensor, count: Tensor, among: Tensor, max_count: int) -> Tensor:
     score = torch.where(among, score, -torch.inf)
     if max_count < 1:
         return torch.zeros_like(among).expand_as(score)
-    top = score.topk(min(max_count, score.shape[1]), dim=1).values
-    threshold = top.gather(1, (count - 1).clamp(0, top.shape[1] - 1))  # [B, 1]
+    if is_long(score):
+        threshold = score.new_tensor([[kth_largest(score[0], min(max(int(count), 1), score.shape[1]))]])
+    else:
+        top = score.topk(min(max_count, score.shape[1]), dim=1).values
+        threshold = top.gather(1, (count - 1).clamp(0, top.shape[1] - 1))  # [B, 1]
     threshold = torch.where(count > 0, threshold, torch.inf)
     chosen = (score >= threshold) & among
     if not score.is_cuda and not bool((counted(chosen) > count).any()):
@@ -92,6 +97,16 @@ def best(score: Tensor, count: Tensor, among: Tensor, max_count: int) -> Tensor:
     above = score > threshold
     room = count - counted(above)
     return above | (chosen & ((chosen & ~above).cumsum(1) <= room))
+
+
+def is_long(values: Tensor) -> bool:
+    """Whether values [B, N] are one row that is so long that sorting all of it on a CPU is slow."""
+    return len(values) == 1 and values.shape[1] > LONG and not values.is_cuda
+
+
+def kth_largest(row: Tensor, k: int) -> float:
+    """The k-th largest of a row [N] on the CPU, counted from 1, without a sort."""
+    return float(np.partition(row.detach().numpy(), len(row) - k)[len(row) - k])
 
 
 def counted(mask: Tensor) -> Tensor:
