@@ -355,3 +355,60 @@ def background(cells, relevance, taken, behind, room):
         if len(mostly) <= room or level == cells.levels - 1:
             return set(top([i for i in mostly if i not in taken], relevance, room))
     return set()
+
+
+# ---- several trees under one budget: one queue ---------------------------------------------------------------------
+
+
+def forest(name: str, trees: list[CellTree], relevances: list[Tensor], budget: int, fixations: list) -> list[list[int]]:
+    """The chosen indices of every tree, for rules without ties between trees of one shape."""
+    many, rest = [Cells(tree) for tree in trees], [r.double().tolist() for r in relevances]
+    order = sorted(range(len(trees)), key=lambda t: (many[t].height, many[t].width))
+    gain = _forest_gains(name, many, rest, fixations)
+    if name == "foveated":
+        largest = max(abs(r) for row in rest for r in row) or 1.0
+        near = [[E0 / (e + E0) for e in eccentricity(c, at)] for c, at in zip(many, fixations, strict=True)]
+        rest = [[r + largest * 1e-12 * n for r, n in zip(*rows, strict=True)] for rows in zip(rest, near, strict=True)]
+    for cells, priority in zip(many, gain, strict=True):
+        for i in reversed(range(len(priority))):
+            if cells.parent[i] >= 0:
+                priority[cells.parent[i]] = max(priority[cells.parent[i]], priority[i])
+
+    def by(score: list[list[float]], cell: tuple[int, int]) -> tuple:
+        t, i = cell
+        return -score[t][i], -many[t].level[i], order.index(t), i
+
+    roots = [(t, i) for t, cells in enumerate(many) for i in cells.roots]
+    if budget < len(roots):
+        chosen = set(sorted(roots, key=lambda cell: by(gain, cell))[:budget])
+    else:
+        chosen = set(roots)
+        queue = [(by(gain, (t, i)), t, i) for t, i in roots if many[t].children[i]]
+        heapq.heapify(queue)
+        while queue:
+            _, t, i = heapq.heappop(queue)
+            if len(chosen) - 1 + len(many[t].children[i]) > budget:
+                break
+            chosen.remove((t, i))
+            for child in many[t].children[i]:
+                chosen.add((t, child))
+                if many[t].children[child]:
+                    heapq.heappush(queue, (by(gain, (t, child)), t, child))
+    for fine in (True, False):
+        left = [(t, i) for t, cells in enumerate(many) for i in (cells.fine if fine else range(len(cells.level)))]
+        left = sorted(set(left) - chosen, key=lambda cell: by(rest, cell))
+        chosen.update(left[: max(0, budget - len(chosen))])
+    return [sorted(i for t, i in chosen if t == tree) for tree in range(len(trees))]
+
+
+def _forest_gains(name: str, many: list[Cells], rest: list[list[float]], fixations: list) -> list[list[float]]:
+    if name == "foveated":
+        most = max(max(r for row in rest for r in row), 1e-300)
+        return [
+            [g * (max(r, 0) / most + 0.005) for g, r in zip(acuity(cells, at), row, strict=True)]
+            for cells, row, at in zip(many, rest, fixations, strict=True)
+        ]
+    return [
+        [max(r, 0) * 2.0**level for r, level in zip(row, cells.level, strict=True)]
+        for cells, row in zip(many, rest, strict=True)
+    ]

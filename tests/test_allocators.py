@@ -11,27 +11,15 @@ from hypothesis import strategies as st
 import loops
 from homunculus import CellTree, InputError, allocate, list_allocators
 from homunculus.allocators import ALLOCATORS
+from trees import KINDS, layers, relevance_of
 
 NAMES = list_allocators()
 TREE_RULES = [name for name in NAMES if name != "uniform"]
-CUTS = ["dag", "foveated", "frequency"]
+CUTS = [name for name, entry in ALLOCATORS.items() if entry.is_cut]
 
 sides = st.one_of(st.integers(1, 64), st.integers(33, 1200), st.integers(1, 4096))
 sizes = st.tuples(sides, sides)
-kinds = st.sampled_from(["random", "peaked", "flat", "zero", "ties", "signed", "sparse"])
-
-
-def relevance_of(kind: str, rows: int, cells: int, seed: int) -> torch.Tensor:
-    r = torch.rand(rows, cells, generator=torch.Generator().manual_seed(seed))
-    return {
-        "random": r,
-        "peaked": r**12,
-        "flat": torch.ones_like(r),
-        "zero": torch.zeros_like(r),
-        "ties": (r * 3).floor(),
-        "signed": r - 0.5,
-        "sparse": (r > 0.99).float(),
-    }[kind]
+kinds = st.sampled_from(KINDS)
 
 
 @st.composite
@@ -152,18 +140,6 @@ def test_the_gpu_chooses_what_the_cpu_chooses(name):
 
 
 # ---- the cut ------------------------------------------------------------------------------------------------------
-
-
-def layers(tree: CellTree, indices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """How many chosen cells cover each fine cell, and which chosen cells lie below another chosen one."""
-    chosen = torch.zeros(tree.size, dtype=torch.bool)
-    chosen[indices] = True
-    above = torch.zeros(tree.size, dtype=torch.long)  # chosen ancestors
-    for level in reversed(range(tree.levels - 1)):
-        here = tree.at(level)
-        parent = tree.parent[here]
-        above[here] = above[parent] + chosen[parent]
-    return (above + chosen)[tree.at(0)], chosen & (above > 0)
 
 
 @pytest.mark.parametrize("name", CUTS)

@@ -354,3 +354,67 @@ def test_a_batch_error_keeps_its_message_on_the_way_to_another_process():
     error = BatchError([1, InputError("no such page")])
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error) and again.results[0] == 1
+
+
+# ---- several images under one budget ------------------------------------------------------------------------------
+
+
+def test_a_full_page_borrows_from_empty_ones_and_the_total_is_exact(page):
+    empty = Image.new("RGB", (900, 400), "white")
+    for name in (name for name, entry in ALLOCATORS.items() if entry.is_cut):
+        eye = hm.Eye(name, "information", budget=80)
+        glances = eye.look_all([empty, page, empty], ["What is the total?", "What is the total?", ""])
+        counts = [glance.selection.boxes.shape[1] for glance in glances]
+        assert sum(counts) == 240 and counts[1] > 180 and [glance.budget for glance in glances] == counts
+        assert all(float(glance.selection.coverage()[0]) == 1 for glance in glances)
+        assert glances[1].patches().shape[0] == counts[1] and glances[0].question == "What is the total?"
+
+
+@pytest.mark.parametrize("options", [{}, {"error": "legibility", "finder": lambda scene: [LINES]}])
+def test_one_image_alone_gets_what_look_gives_it(page, options):
+    for allocator in ("dag", "foveated"):
+        eye = hm.Eye(allocator, "opponent", budget=90, scout=False, **options)
+        alone, (shared,) = eye.look(page, "the total"), eye.look_all([page], "the total")
+        assert torch.equal(alone.selection.indices, shared.selection.indices)
+        assert torch.equal(alone.fixations, shared.fixations) and torch.equal(alone.relevance, shared.relevance)
+
+
+LINES = torch.tensor([[60.0, 130, 300, 148, 18], [400, 400, 480, 418, 18]])
+
+
+def test_a_likely_image_gets_more(page):
+    eye = hm.Eye("dag", "information")
+    glances = eye.look_all([page, page], total=200, weights=[1, 50])
+    assert glances[1].budget > 150 and glances[0].budget + glances[1].budget == 200
+
+
+def test_an_image_without_any_token_can_still_be_shown(page, tmp_path):
+    empty = Image.new("RGB", (900, 400), "white")
+    glances = hm.Eye("dag", "information").look_all([empty, page], total=2)
+    assert [glance.budget for glance in glances] == [0, 2]
+    glances[0].in_rows().save(tmp_path / "nothing.png")
+    assert glances[0].to_dict()["tokens"] == [] and glances[0].to_dict()["coverage"] == 0
+
+
+def test_images_that_fail_leave_the_total_to_the_others(page, tmp_path):
+    eye = hm.Eye("dag", "information", budget=70)
+    small = page.resize((350, 480))
+    with pytest.raises(BatchError, match="2 of 4 images failed") as caught:
+        eye.look_all([page, tmp_path / "none.png", small, page], fixation=(340, 950), total=150, weights=[1, 2, 3, 4])
+    first, missing, outside, last = caught.value.results
+    assert isinstance(missing, ImageError) and "lies outside its 350 x 480 pixels" in str(outside)
+    assert first.budget + last.budget == 150 and last.budget > first.budget
+    assert eye.look_all([]) == []
+
+
+def test_wrong_shares_are_named(page):
+    with pytest.raises(InputError, match=r"grid is no cut.*choose one of foveated, dag, frequency"):
+        hm.Eye("grid").look_all([page])
+    eye = hm.Eye("dag", "information")
+    for wrong in ({"total": 0}, {"total": 2.5}, {"weights": [1, 2]}, {"weights": [-1]}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            eye.look_all([page], **wrong)
+    with pytest.raises(InputError, match="question must be one text or a text for each of the 1 images"):
+        eye.look_all([page], ["one", "two"])
+    with pytest.raises(InputError, match="scales must be 1"):
+        hm.Eye("dag", "information", error="legibility", finder=lambda scene: [LINES], scales=4).look_all([page])

@@ -9,7 +9,7 @@
 Axis legend: B images, N cells of the tree, K chosen cells, L levels.
 """
 
-from homunculus.allocators import allocate, list_allocators
+from homunculus.allocators import allocate, allocate_forest, list_allocators
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import BatchError, ImageError, InputError
 from homunculus.eye import Eye, Glance
@@ -38,6 +38,7 @@ __all__ = [
     "InputError",
     "Selection",
     "allocate",
+    "allocate_forest",
     "list_allocators",
     "list_relevances",
     "load_image",

@@ -266,6 +266,14 @@ class CellTree:
         """Values [B, N] with something else where an image has no such cell; a tree of one size has them all."""
         return values if self.rows == 1 else torch.where(self.valid, values, otherwise)
 
+    def of_level(self, values: Tensor) -> Tensor:
+        """A value for each level [L] as one for each cell. [N]"""
+        return values[self.level]
+
+    def of_parent(self, values: Tensor) -> Tensor:
+        """For each cell the value of the cell above; at the top any. [B, N] -> [B, N]"""
+        return values[:, self.parent.clamp(min=0)]
+
     # -- moving between cells, levels and pixels ---------------------------------------------------------------
 
     def at(self, level: int) -> slice:
@@ -392,6 +400,8 @@ class Selection:
 
     def in_rows(self) -> Selection:
         """The cells as one reads: by their upper edge, then from left to right; missing ones last."""
+        if not self.boxes.shape[1]:
+            return self
         x, y = self.boxes[..., 0], self.boxes[..., 1]
         far = torch.where(self.mask, y * (self.boxes[..., 2].max() + 1) + x, torch.iinfo(torch.int64).max >> 1)
         return self.take(far.argsort(dim=1, stable=True))

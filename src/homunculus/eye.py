@@ -16,7 +16,8 @@ from torch import Tensor
 
 from homunculus import image as images
 from homunculus import tokens
-from homunculus.allocators import allocate, get_allocator
+from homunculus.allocators import allocate, allocate_forest, check_fixation, get_allocator, get_cut
+from homunculus.allocators.shared_budget import check_weights
 from homunculus.allocators.wording import per_image
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import BatchError, InputError, shown, whole_number
@@ -156,6 +157,13 @@ def save(what: Saveable, path: str | os.PathLike[str]) -> None:
             what.picture().save(unfinished, format=PICTURES[ending])
 
 
+def _or_errors(results: list[Any]) -> list[Any]:
+    """The results of a list of images, unless some are errors."""
+    if any(isinstance(result, Exception) for result in results):
+        raise BatchError(results)
+    return results
+
+
 class Eye:
     """Looks at images under a fixed budget of tokens: a rule, a way of knowing what matters, and how many.
 
@@ -231,17 +239,78 @@ class Eye:
         if not isinstance(image, (list, tuple)):
             return self._look(images.load(image, **loading), question, fixation, fixations)
         questions = per_image(question, len(image))
+
+        def see(pixels: Tensor, asked: str) -> Glance:
+            return self._look(pixels, asked, fixation, fixations)
+
+        return _or_errors(self._see_each(image, questions, loading, see))
+
+    def look_all(
+        self,
+        images: Sequence[Source],
+        questions: str | Sequence[str] = "",
+        total: int | None = None,
+        *,
+        weights: Sequence[float] | None = None,
+        fixation: Fixation = None,
+        fixations: int = 1,
+        **loading: Any,
+    ) -> list[Glance]:
+        """Look at several images under one budget: those that need many tokens borrow from those that need few.
+
+        `total` tokens are chosen by one cut, see `allocate_forest`; `budget` times the number of images unless told.
+        `weights` are a number above 0 for each image: how likely it holds what is asked for. All else is as in `look`;
+        when some images fail, the others share the total.
+        """
+        get_cut(self.allocator)
+        asked = per_image(questions, len(images))
+        total = whole_number("total", self.budget * len(images) or 1 if total is None else total)
+        factors = check_weights(weights, len(images))
+
+        def prepare(pixels: Tensor, question: str) -> tuple[Scene, str, Tensor, Tensor]:
+            scene = self.scene(pixels)
+            relevance, has_prior = self.weigh(scene, [question]), self._has_spatial_prior(None)
+            at = self._fixate(scene, relevance, question, fixation, fixations, has_prior)
+            return scene, question, relevance, check_fixation(scene.tree, at, 1)
+
+        seen = self._see_each(images, asked, loading, prepare)
+        good = [i for i, each in enumerate(seen) if not isinstance(each, Exception)]
+        glances = self._share([seen[i] for i in good], total, [factors[i] for i in good]) if good else []
+        for i, glance in zip(good, glances, strict=True):
+            seen[i] = glance
+        return _or_errors(seen)
+
+    def _share(
+        self, seen: list[tuple[Scene, str, Tensor, Tensor]], total: int, weights: Sequence[float]
+    ) -> list[Glance]:
+        """Glances at scenes, each with its question, relevance [1, N] and fixations [1, F, 2]."""
+        scenes, _, relevances, places = map(list, zip(*seen, strict=True))
+        known = [self.context(scene, [question]) for scene, question, *_ in seen]
+        context = {key: [own[key] for own in known] for key in known[0]}
+        if "lines" in context:
+            context["lines"] = [lines for (lines,) in context["lines"]]
+        trees, options = [scene.tree for scene in scenes], self.options | context
+        chosen = allocate_forest(self.allocator, trees, relevances, total, places, weights=weights, **options)
+        return [
+            Glance(question, self.allocator, selection.boxes.shape[1], selection, at[0], relevance[0], scene)
+            for (scene, question, relevance, at), selection in zip(seen, chosen, strict=True)
+        ]
+
+    def _see_each(
+        self,
+        sources: Sequence[Source],
+        questions: Sequence[str],
+        loading: dict[str, Any],
+        see: Callable[[Tensor, str], Any],
+    ) -> list[Any]:
+        """What `see` makes of the pixels of each image and its question; of those that fail the errors."""
         results: list[Any] = []
-        for i, pixels in enumerate(images.load_each(image, **loading)):
+        for i, pixels in enumerate(images.load_each(sources, **loading)):
             try:
-                results.append(
-                    self._look(pixels, questions[i], fixation, fixations) if isinstance(pixels, Tensor) else pixels
-                )
+                results.append(see(pixels, questions[i]) if isinstance(pixels, Tensor) else pixels)
             except InputError as error:  # such as a fixation outside this image
-                name = images.describe_source(image[i], f"image {i + 1} of {len(image)}")
+                name = images.describe_source(sources[i], f"image {i + 1} of {len(sources)}")
                 results.append(InputError(f"{name}: {error}"))
-        if any(isinstance(result, Exception) for result in results):
-            raise BatchError(results)
         return results
 
     def _look(self, pixels: Tensor, question: object, fixation: Fixation, fixations: int) -> Glance:

@@ -47,8 +47,8 @@ def peak(
     """The `count` most relevant places, best first: [B, N] -> [B, count, 2].
 
     Each place that was looked at inhibits its surround (`inhibition` degrees wide) so that the next one lies
-    elsewhere. Among equals the place nearest to the middle wins: a flat relevance looks at the centre. Cells that adjoin
-    it and are equal share the place, which lies in the middle of them.
+    elsewhere. Among equals the place nearest to the middle wins: a flat relevance looks at the centre. Equal cells that
+    adjoin it share the place, which lies in the middle of them.
     """
     if not inhibition > 0:
         raise InputError(f"inhibition must be above 0, got {inhibition!r}")

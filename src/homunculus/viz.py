@@ -36,7 +36,8 @@ def picture(glance: Glance, answer: str = "", lines: Sequence[Sequence[float]] =
     caption, legend = _caption(glance, width, answer), _legend_layout(_legend(glance), width)
     top = MARGIN + LINE * len(caption) + MARGIN // 2
     below = top + (2 * (size[1] + LINE) if stacked else size[1] + LINE)
-    sheet = Image.new("RGB", (width + 2 * MARGIN, below + LINE * (legend[-1][1] + 1) + MARGIN // 2), PAPER)
+    rows = legend[-1][1] + 1 if legend else 0  # an image that got no token has no levels to explain
+    sheet = Image.new("RGB", (width + 2 * MARGIN, below + LINE * rows + MARGIN // 2), PAPER)
     draw = ImageDraw.Draw(sheet)
     for i, line in enumerate(caption):
         draw.text((MARGIN, MARGIN + i * LINE), line[1], line[0], _font(18 if i else 20))

@@ -1,23 +1,23 @@
 """The rules that choose which cells become tokens, by name.
 
-Adding one: a file with `rule(request, *, options) -> mask [B, N]`, its entry in ALLOCATORS, its row in
-docs/allocators.md. The tests run every entry through the same properties.
+Adding one: a file with `rule(request, *, options) -> mask [B, N]` or a Ranking, its entry in ALLOCATORS,
+its row in docs/allocators.md. The tests run every entry through the same properties.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from homunculus.allocators.atlas import atlas
 from homunculus.allocators.coverage import coverage, coverage_loss
+from homunculus.allocators.cut import Ranking
+from homunculus.allocators.cut import cut as cut_tree
 from homunculus.allocators.dag import dag
 from homunculus.allocators.foveated import foveated
-from homunculus.allocators.frame import Request, as_indices
+from homunculus.allocators.frame import Request, as_indices, numbers
 from homunculus.allocators.frequency import frequency
 from homunculus.allocators.grid import grid
 from homunculus.allocators.logpolar import logpolar
@@ -25,11 +25,12 @@ from homunculus.allocators.pseudo_logpolar import PseudoLogPolar, pseudo_logpola
 from homunculus.allocators.pyramid import pyramid
 from homunculus.allocators.random import random
 from homunculus.allocators.registry import Allocator
+from homunculus.allocators.shared_budget import choose
 from homunculus.allocators.strata import adaptive_stratified, stratified
 from homunculus.allocators.uniform import uniform
 from homunculus.allocators.vortex import vortex
 from homunculus.cells import CellTree, Selection
-from homunculus.errors import InputError, shown, whole_number
+from homunculus.errors import InputError, whole_number
 from homunculus.fixation import peak
 from homunculus.kernels.dispatch import capturing
 
@@ -38,9 +39,12 @@ __all__ = [
     "Allocator",
     "PseudoLogPolar",
     "allocate",
+    "allocate_forest",
+    "check_fixation",
     "check_options",
     "coverage_loss",
     "get_allocator",
+    "get_cut",
     "list_allocators",
 ]
 
@@ -75,6 +79,14 @@ def get_allocator(name: str) -> Allocator:
     return ALLOCATORS[name]
 
 
+def get_cut(name: str) -> Allocator:
+    """The same for one that can choose from several trees under one budget."""
+    if not get_allocator(name).is_cut:
+        cuts = ", ".join(other for other, entry in ALLOCATORS.items() if entry.is_cut)
+        raise InputError(f"{name} is no cut, so it cannot share a budget between images; choose one of {cuts}")
+    return ALLOCATORS[name]
+
+
 def check_options(name: str, options: Mapping[str, object]) -> None:
     """Options that an allocator takes, of the right types; what their values may be, each rule says itself."""
     get_allocator(name).check(options)
@@ -100,15 +112,48 @@ def allocate(
     allocator.check(options)
     request = _request(tree, relevance, budget, fixation, valid)
     chosen = allocator.rule(request, **options)
+    if isinstance(chosen, Ranking):
+        chosen = cut_tree(request, chosen.gain, chosen.rest)
     if isinstance(chosen, Selection):
         return chosen
     return Selection.of(request.tree, as_indices(chosen, request.max_count))
 
 
+def allocate_forest(
+    rule: str,
+    trees: Sequence[CellTree],
+    relevances: Sequence[Tensor] | Tensor,
+    budget: int,
+    fixation: Sequence[Tensor] | Tensor | None = None,
+    *,
+    weights: Sequence[float] | Tensor | None = None,
+    **options: object,
+) -> list[Selection]:
+    """Choose `budget` cells in all from several trees by one cut: an image that needs more borrows from the others.
+
+    Exactly that many, or all there are. All roots are kept, so every pixel of every image is covered; a budget below
+    the number of roots gives the best roots, so that some images may get none. With one tree it is `allocate`. What a
+    rule normalises or ranks within an image, it does over all images, so their relevances must compare.
+
+    Args:
+        rule: an allocator that is a cut.
+        trees: one for each image, of any sizes.
+        relevances: of each tree, [N] or [1, N].
+        budget: tokens for all images together.
+        fixation: of each image, [2] or [F, 2] in pixels; None for the peak of each relevance.
+        weights: a number above 0 for each tree, how likely it holds what is asked for; its priorities are multiplied.
+        options: of the rule; `error`, `energy` and `lines` are lists with a tensor for each tree.
+
+    Ties go to the coarser cell, then to the lower and narrower image, then to the first in tree order, then to the
+    larger weight, then by a hash of what is given for each tree: the order of the trees does not matter.
+    """
+    return choose(get_cut(rule), trees, relevances, budget, fixation, weights, options)
+
+
 def _request(tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor | None, valid: Tensor | None) -> Request:
     tree = tree if valid is None else tree.restrict(valid)
     budget = min(whole_number("budget", budget), max(tree.counts))
-    relevance = _numbers("relevance", relevance)
+    relevance = numbers("relevance", relevance)
     if relevance.ndim != 2 or relevance.shape[1] != tree.size or not len(relevance):
         raise InputError(f"relevance must be [B, {tree.size}] for {tree!r}, got {list(relevance.shape)}")
     if tree.rows not in (1, len(relevance)):
@@ -124,11 +169,12 @@ def _request(tree: CellTree, relevance: Tensor, budget: int, fixation: Tensor | 
         raise InputError(f"relevance must be finite, got {relevance[b, n].item()} at row {b}, cell {n}")
     if fixation is None:
         return Request(tree, relevance, peak(tree, relevance), budget)
-    return Request(tree, relevance, _checked(tree, fixation, len(relevance)), budget)
+    return Request(tree, relevance, check_fixation(tree, fixation, len(relevance)), budget)
 
 
-def _checked(tree: CellTree, fixation: Tensor, images: int) -> Tensor:
-    given = _numbers("fixation", fixation)
+def check_fixation(tree: CellTree, fixation: Tensor, images: int) -> Tensor:
+    """Fixations of several images, checked: float64 [B, F, 2] inside each."""
+    given = numbers("fixation", fixation)
     points = (given[:, None] if given.ndim == 2 else given).to(tree.device).double()
     if points.ndim != 3 or points.shape[0] != images or points.shape[1] < 1 or points.shape[2] != 2:
         raise InputError(f"fixation must be [{images}, 2] or [{images}, F, 2], got {list(given.shape)}")
@@ -139,14 +185,3 @@ def _checked(tree: CellTree, fixation: Tensor, images: int) -> Tensor:
         which = f" of image {b}" if images > 1 else ""
         raise InputError(f"fixation {points[b, f].tolist()}{which} lies outside its {width} x {height} pixels")
     return points
-
-
-def _numbers(name: str, values: Any) -> Tensor:
-    """Values as a tensor of real numbers."""
-    try:
-        tensor = torch.as_tensor(np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"{name} must be a tensor of numbers, got {shown(values)}") from None
-    if tensor.is_complex():
-        raise InputError(f"{name} must be real numbers, got {tensor.dtype}")
-    return tensor

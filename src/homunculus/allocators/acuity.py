@@ -20,7 +20,7 @@ def magnification(e: Tensor, m0: float = M0, e0: float = E0) -> Tensor:
     """M(e) = m0 / (e + e0): millimetres of cortex per degree at eccentricity e."""
     if not (m0 > 0 and e0 > 0):
         raise InputError(f"m0 and e0 of M(e) = m0 / (e + e0) must be above 0, got {m0!r} and {e0!r}")
-    return m0 / (e + e0)
+    return (e + e0).reciprocal_().mul_(m0)  # in place: a forest has millions of cells
 
 
 def acuity_gain(request: Request, e: Tensor, m0: float = M0, e0: float = E0, fovea: float = 0.0) -> Tensor:

@@ -8,11 +8,25 @@ a cut, without a queue and without a loop. At most 2 tokens stay over, because a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from homunculus.allocators.frame import Request, best, fill
+from homunculus.allocators.frame import Request, best, counted, fill, is_long, kth_largest
 from homunculus.kernels.dispatch import use_triton
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """What a cut goes by, which is all that a rule says of it: of one tree, or of a forest.
+
+    Shape:
+        gain [B, N] of splitting each cell; rest [B, N] by which tokens left over go to cells.
+    """
+
+    gain: Tensor
+    rest: Tensor
 
 
 def cut(request: Request, gain: Tensor, rest: Tensor | None = None) -> Tensor:
@@ -49,13 +63,26 @@ def partition(request: Request, priority: Tensor) -> Tensor:
     """
     tree, inner = request.tree, request.tree.inner
     roots = tree.roots.expand_as(priority)
-    order = priority[:, :inner].argsort(dim=1, descending=True, stable=True)
-    price = tree.split_price[:, :inner].expand_as(order).gather(1, order)
-    capacity = request.quota - roots.sum(1, keepdim=True)
+    capacity = request.quota - counted(roots)
+    order = _order(request, priority[:, :inner], capacity)
+    price = tree.split_price[:, :inner].expand(len(order), inner).gather(1, order)
     split = torch.zeros_like(roots)
     split[:, :inner] = split[:, :inner].scatter(1, order, price.cumsum(1) <= capacity)
-    born = roots | split[:, tree.parent.clamp(min=0)]  # a root's clamped parent does not matter: it is born anyway
+    born = roots | tree.of_parent(split)  # above a root there is nothing, but it is born anyway
     mask = born & ~split & tree.valid
     if request.budget < max(tree.root_counts):
         mask = torch.where(capacity < 0, best(priority, request.quota, roots, request.max_count), mask)
     return mask
+
+
+def _order(request: Request, priority: Tensor, capacity: Tensor) -> Tensor:
+    """Cells [B, n] by falling priority [B, inner], ties in tree order; without those that no budget could reach."""
+    length = priority.shape[1]
+    if is_long(priority):
+        # a prefix has at most capacity // p cells of a price of at least p, and the cells of lower prices
+        cheaper = request.tree.split_price[0, :length].bincount(minlength=3)[:3].cumsum(0).tolist()
+        reach = min(few + max(int(capacity), 0) // (p + 1) for p, few in enumerate(cheaper))
+        if reach < length // 2:
+            near = (priority[0] >= kth_largest(priority[0], reach + 1)).nonzero()[:, 0]
+            return near[priority[0, near].argsort(descending=True, stable=True)][None]
+    return priority.argsort(dim=1, descending=True, stable=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
-from homunculus.allocators.cut import cut
+from homunculus.allocators.cut import Ranking
 from homunculus.allocators.frame import Request, per_cell
 from homunculus.allocators.legibility import MIN_PRINT, illegible_print, print_first
 from homunculus.allocators.scales import Move, best_scale
@@ -23,7 +24,7 @@ def dag(
     min_print: float = MIN_PRINT,
     clear_print: float = 0.0,
     scales: int = 1,
-) -> Tensor | Selection:
+) -> Ranking | Tensor | Selection:
     """Splits the cells whose relevance-weighted error is highest; one merged token stands for all the rest.
 
     `error` [B, N] is what each cell would lose if it were left coarse. Without it a cell loses resolution in
@@ -39,14 +40,17 @@ def dag(
     """
     if not 0 <= detail <= 8:
         raise InputError(f"detail must be from 0 to 8, got {detail!r}")
-    by_side = 2.0 ** (detail * request.tree.level.double())
-    gain_of_split = request.weight * (per_cell("error", error, request) if isinstance(error, Tensor) else by_side)
+    if isinstance(error, Tensor):
+        gain_of_split = request.weight * per_cell("error", error, request)
+    else:
+        levels = torch.arange(request.tree.levels, device=request.tree.device)
+        gain_of_split = request.weight * request.tree.of_level(2.0 ** (detail * levels.double()))
 
-    def choose(request: Request, move: Move) -> tuple[Tensor, Tensor | None]:
+    def choose(request: Request, move: Move) -> tuple[Ranking, Tensor | None]:
         gain, illegible = move(gain_of_split), illegible_print(request, error, lines, min_print, clear_print)
         if illegible is None:
-            return cut(request, gain), None
+            return Ranking(gain, request.relevance), None
         lost = request.weight * illegible
-        return cut(request, print_first(request, gain, lost)), lost
+        return Ranking(print_first(request, gain, lost), request.relevance), lost
 
     return best_scale(request, scales, choose)

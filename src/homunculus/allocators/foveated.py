@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from homunculus.allocators.acuity import E0, M0, acuity_gain, magnification
-from homunculus.allocators.cut import cut
+from homunculus.allocators.cut import Ranking
 from homunculus.allocators.frame import Request, per_cell, relative
 from homunculus.allocators.legibility import MIN_PRINT, illegible_print, print_first
 from homunculus.allocators.scales import Move, best_scale
 from homunculus.cells import Selection
 from homunculus.errors import InputError
-from homunculus.fixation import PAGE_DEGREES, eccentricity
+from homunculus.fixation import PAGE_DEGREES
 
 FLOOR = 0.005
 EMPTY = 1e-3  # what a cell without any detail still counts
@@ -34,7 +34,7 @@ def foveated(
     min_print: float = MIN_PRINT,
     clear_print: float = 0.0,
     scales: int = 1,
-) -> Tensor | Selection:
+) -> Ranking | Tensor | Selection:
     """Cells grow with distance from the fixation as acuity falls, 1 / M(e), and shrink where relevance is high.
 
     M(e) = `m0` / (e + `e0`) is that of the cortex, with the page `degrees` high; the budget sets the density, so m0
@@ -58,15 +58,15 @@ def foveated(
     detailed = request.weight * _detail(request, error) ** detail if isinstance(error, Tensor) else request.weight
     factor, weight = relative(detailed) + floor, relative(request.weight) + floor
 
-    def choose(request: Request, move: Move) -> tuple[Tensor, Tensor | None]:
-        e = eccentricity(request.tree, request.fixation, degrees)
+    def choose(request: Request, move: Move) -> tuple[Ranking, Tensor | None]:
+        e = request.eccentricity(degrees)
         gain, lost = acuity_gain(request, e, m0, e0, fovea) * move(factor), None
         illegible = illegible_print(request, error, lines, min_print, clear_print)
         if illegible is not None:
             lost = magnification(e, m0, e0) * move(weight) * illegible
             by_acuity = acuity_gain(request, e, m0, e0) * move(factor)
             gain = torch.maximum(gain, print_first(request, by_acuity, lost))  # the fovea first
-        return cut(request, gain, rest=_nearest_of_equals(request, e, e0)), lost
+        return Ranking(gain, _nearest_of_equals(request, e, e0)), lost
 
     return best_scale(request, scales, choose)
 
@@ -74,7 +74,8 @@ def foveated(
 def _nearest_of_equals(request: Request, e: Tensor, e0: float) -> Tensor:
     """The relevance, a trillionth higher near the fixation, so that among equals the nearest comes first. [B, N]"""
     largest = request.relevance.abs().amax(1, keepdim=True)
-    return request.relevance + torch.where(largest > 0, largest, 1.0) * 1e-12 * (e0 / (e + e0))
+    near = (e + e0).reciprocal_().mul_(e0)  # in place: a forest has millions of cells
+    return near.mul_(torch.where(largest > 0, largest, 1.0) * 1e-12).add_(request.relevance)
 
 
 def _detail(request: Request, error: Tensor) -> Tensor:

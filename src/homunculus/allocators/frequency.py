@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from homunculus.allocators.cut import cut
+from homunculus.allocators.cut import Ranking
 from homunculus.allocators.frame import Request, per_cell
 from homunculus.allocators.seats import rank_in_group
 from homunculus.allocators.wording import Wording, per_image
@@ -23,7 +23,7 @@ def frequency(
     energy: Tensor | None = None,
     question: str | Sequence[str] = "",
     shares: Sequence[float] | None = None,
-) -> Tensor:
+) -> Ranking:
     """Splits the cells that would lose most band energy; text questions favour horizontal detail, facades vertical.
 
     `energy` is what each cell would lose, [B, N], or [B, N, O] by orientation of the detail (0: runs horizontally,
@@ -33,12 +33,12 @@ def frequency(
     """
     if energy is None:
         orientation_shares([""], len(shares or ()), shares)  # wrong ones are named all the same
-        return cut(request, request.weight * 2.0**request.tree.level)
+        return Ranking(request.weight * 2.0**request.tree.level, request.relevance)
     energy = per_cell("energy", energy, request, several=True)
     if energy.ndim == 2:
-        return cut(request, request.weight * energy)
-    share = orientation_shares(per_image(question, len(energy)), energy.shape[2], shares).to(request.relevance)
-    return cut(request, _share_out(request, energy[:, : request.tree.inner].double(), share))
+        return Ranking(request.weight * energy, request.relevance)
+    share = orientation_shares(per_image(question, request.images), energy.shape[2], shares).to(request.relevance)
+    return Ranking(_share_out(request, energy[:, : request.tree.inner].double(), share), request.relevance)
 
 
 def orientation_shares(questions: Sequence[str], orientations: int, shares: Sequence[float] | None = None) -> Tensor:
@@ -60,11 +60,12 @@ def _share_out(request: Request, energy: Tensor, share: Tensor) -> Tensor:
     """Gains by which the j-th best cell of an orientation competes with share / (2 j - 1), as in `seats`. [B, N]
 
     A cell belongs to the orientation in which it would lose most. energy [B, inner, O]; fine cells lose nothing.
+    share [images, O].
     """
     inner = request.tree.inner
     value, group = energy.max(2)  # [B, inner]
     value = value * request.weight[:, :inner]
     valid = request.tree.valid[:, :inner]  # what an image does not have comes behind what it has
     place = rank_in_group(group, torch.where(valid, value, -1.0), energy.shape[2])
-    gain = share.gather(1, group) / (2 * place + 1) * (value > 0)
+    gain = share[request.image[:, :inner], group] / (2 * place + 1) * (value > 0)
     return torch.cat((gain, gain.new_zeros(len(gain), request.tree.size - inner)), 1)

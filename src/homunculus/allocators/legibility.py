@@ -105,10 +105,15 @@ def illegible_print(
         if named:
             raise InputError("error='legibility' needs the option lines: a tensor [n, 5] for each image")
         return None
-    images = len(request.relevance)
+    images = request.images
     if len(lines) not in (1, images):
         raise InputError(f"lines must be a tensor [n, 5] for each of {images} images, got {len(lines)} tensors")
-    return legibility_error(request.tree, lines, min_print, clear_print=clear_print, finest=request.finest)
+
+    def measure(tree: CellTree, images: range) -> Tensor:
+        own = lines if len(lines) == 1 else lines[images.start : images.stop]
+        return legibility_error(tree, own, min_print, clear_print=clear_print, finest=request.finest)
+
+    return request.by_tree(measure)
 
 
 def print_first(request: Request, gain: Tensor, illegible: Tensor) -> Tensor:

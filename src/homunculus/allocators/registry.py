@@ -12,6 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from torch import Tensor
 
+from homunculus.allocators.cut import Ranking
 from homunculus.cells import Selection
 from homunculus.errors import InputError, shown
 
@@ -24,12 +25,13 @@ class Allocator:
     """A rule and its capabilities; what it needs beyond relevance follows from its keyword options.
 
     Args:
-        rule: `rule(request, *, options) -> mask [B, N]`; the allocator has its name, with - for _, and its options.
+        rule: `rule(request, *, options) -> mask [B, N]`, or -> Ranking for a cut; the allocator has its name,
+            with - for _, and its options.
         capturable: shapes alone decide what it does, so that a CUDA graph of it serves all images of a size.
         training_weight: how often training draws it, relative to the others; 0: never.
     """
 
-    rule: Callable[..., Tensor | Selection]
+    rule: Callable[..., Tensor | Selection | Ranking]
     capturable: bool = False
     training_weight: int = 0
 
@@ -67,6 +69,16 @@ class Allocator:
     def cuts_by_legibility(self) -> bool:
         """Whether it takes error="legibility"."""
         return "lines" in self.options
+
+    @cached_property
+    def is_cut(self) -> bool:
+        """Whether it ranks cells for the exact cut, so that it can choose from several trees under one budget."""
+        return Ranking in (self._types["return"], *get_args(self._types["return"]))
+
+    @cached_property
+    def per_cell(self) -> frozenset[str]:
+        """Which of its options are a tensor with values for each cell."""
+        return frozenset(key for key in self.options if Tensor in (self._types[key], *get_args(self._types[key])))
 
     def check(self, options: Mapping[str, object]) -> None:
         """Options of the right names and types; what their values may be, each rule says itself."""

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from homunculus.allocators.cut import Ranking, cut
 from homunculus.allocators.frame import Request, as_indices
 from homunculus.cells import CellTree, Selection
 from homunculus.errors import InputError
@@ -23,10 +24,10 @@ from homunculus.errors import InputError
 MAX_SCALES = 8
 
 Move = Callable[[Tensor], Tensor]  # values of the page's own tree [B, N] on another one [B, M]
-Cut = Callable[[Request, Move], tuple[Tensor, Tensor | None]]  # the cells as `cut` gives them, and what each loses
+Rank = Callable[[Request, Move], tuple[Ranking, Tensor | None]]  # what a cut goes by, and what each cell loses
 
 
-def best_scale(request: Request, scales: int, cut: Cut) -> Tensor | Selection:
+def best_scale(request: Request, scales: int, rank: Rank) -> Ranking | Tensor | Selection:
     """The cut that loses the least, of those of `scales` trees whose finest cells are up to an octave larger.
 
     Losses [B, N] are in pixels of a cell's own level, as `legibility_error` has them. A tree that has fewer cells than
@@ -35,13 +36,15 @@ def best_scale(request: Request, scales: int, cut: Cut) -> Tensor | Selection:
     """
     if not 1 <= scales <= MAX_SCALES:
         raise InputError(f"scales must be from 1 to {MAX_SCALES}, got {scales!r}")
-    own, lost = cut(request, _unmoved)
+    ranking, lost = rank(request, _unmoved)
     if scales == 1:
-        return own
+        return ranking
+    own = cut(request, ranking.gain, ranking.rest)
     cells, left, requests = [as_indices(own, request.max_count)], [_left(request, own, lost)], [request]
     for step in range(1, scales):
         coarser = _at_scale(request, round(request.tree.cell * 2 ** (step / scales)))
-        chosen, lost = cut(coarser, partial(moved, source=request.tree, target=coarser.tree))
+        ranking, lost = rank(coarser, partial(moved, source=request.tree, target=coarser.tree))
+        chosen = cut(coarser, ranking.gain, ranking.rest)
         enough = (coarser.quota >= request.quota)[:, 0]
         left.append(torch.where(enough, _left(coarser, chosen, lost), torch.inf))
         missing = request.max_count - coarser.max_count
