@@ -14,7 +14,7 @@ from homunculus.allocators import ALLOCATORS
 
 NAMES = list_allocators()
 TREE_RULES = [name for name in NAMES if name != "uniform"]
-CUTS = ["dag", "foveated", "frequency"]
+CUTS = ["dag", "foveated", "frequency", "fractal"]
 
 sides = st.one_of(st.integers(1, 64), st.integers(33, 1200), st.integers(1, 4096))
 sizes = st.tuples(sides, sides)
