@@ -3,8 +3,8 @@
 python benchmarks/giga.py          # draws the images (half a gigabyte), looks in fresh processes; results/giga_cpu.json
 
 Each look runs in a process of its own, which also loads the package and the scout: `memory_mb` is the peak of all that.
-`seconds` is the median of three such looks, from opening the file to the tokens' pixels: the first decode is in it,
-loading the package and the scout is not. `cpu_seconds` is what the look took of all cores, whatever else they did.
+`seconds` is the fastest of four such looks on one thread, from opening the file to the tokens' pixels: the first decode
+is in it, loading the package and the scout is not. `cpu_seconds` is what that look took of all cores.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,16 +27,19 @@ from homunculus.runtime.files import replacing
 
 SIDES = {"1": 1024, "100": 10_000, "1074": 32_768}  # megapixels: side
 QUESTION, BUDGET = "What is written on the label?", 273
-REPEATS = 3
+REPEATS = 4
 MARGIN = 40  # pixels around a label that the recogniser gets to see
 
 
 def look(path: str, labels: list[Label], reading: bool) -> dict[str, object]:
     """One look at the first label and one without a fixation; and, if asked, whether each label can be read."""
+    import torch
+
     from homunculus import Eye
     from homunculus.eye import shipped_scout
     from homunculus.giga import open_tiled
 
+    torch.set_num_threads(1)
     shipped_scout()
     begin, cpu = time.perf_counter(), time.process_time()
     image = open_tiled(path)
@@ -74,15 +76,14 @@ def read(path: str, labels: list[Label]) -> dict[str, object]:
 
 
 def measure(path: Path, labels: list[Label]) -> dict[str, object]:
-    """The figures of one file: the medians and the largest memory of fresh processes."""
+    """The figures of one file: the fastest and the largest of fresh processes."""
     runs = []
     for turn in range(REPEATS):
         words = [str(path), json.dumps([[each.text, each.box] for each in labels]), str(int(turn == 0))]
         done = subprocess.run([sys.executable, __file__, "--one", *words], capture_output=True, text=True, check=True)
         runs.append(json.loads(done.stdout.splitlines()[-1]))
-    row = dict(runs[0])
-    for name in ("seconds", "cpu_seconds"):
-        row[name] = round(statistics.median(run[name] for run in runs), 3)
+    row, fastest = dict(runs[0]), min(runs, key=lambda run: run["seconds"])
+    row |= {name: round(fastest[name], 3) for name in ("seconds", "cpu_seconds")}
     row["memory_mb"] = round(max(run["memory_mb"] for run in runs))
     row["share_of_tiles"] = round(row["tiles"] / row["all_tiles"], 5)
     return row
