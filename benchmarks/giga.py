@@ -10,6 +10,7 @@ is in it, loading the package and the scout is not. `cpu_seconds` is what that l
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import resource
 import subprocess
@@ -75,18 +76,19 @@ def read(path: str, labels: list[Label]) -> dict[str, object]:
     return {"labels": len(labels), "labels_read": right, "free_look_finds_a_label": found}
 
 
-def measure(path: Path, labels: list[Label]) -> dict[str, object]:
-    """The figures of one file: the fastest and the largest of fresh processes."""
-    runs = []
-    for turn in range(REPEATS):
-        words = [str(path), json.dumps([[each.text, each.box] for each in labels]), str(int(turn == 0))]
-        done = subprocess.run([sys.executable, __file__, "--one", *words], capture_output=True, text=True, check=True)
-        runs.append(json.loads(done.stdout.splitlines()[-1]))
-    row, fastest = dict(runs[0]), min(runs, key=lambda run: run["seconds"])
+def run(path: Path, labels: list[Label], reading: bool) -> dict:
+    """One look in a fresh process."""
+    words = [str(path), json.dumps([[each.text, each.box] for each in labels]), str(int(reading))]
+    done = subprocess.run([sys.executable, __file__, "--one", *words], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def summary(runs: list[dict]) -> dict[str, object]:
+    """The fastest look at one file, and the largest memory."""
+    row, fastest = dict(runs[0]), min(runs, key=lambda each: each["seconds"])
     row |= {name: round(fastest[name], 3) for name in ("seconds", "cpu_seconds")}
-    row["memory_mb"] = round(max(run["memory_mb"] for run in runs))
-    row["share_of_tiles"] = round(row["tiles"] / row["all_tiles"], 5)
-    return row
+    row["memory_mb"] = round(max(each["memory_mb"] for each in runs))
+    return row | {"share_of_tiles": round(row["tiles"] / row["all_tiles"], 5)}
 
 
 def show(rows: list[dict], console: Console) -> None:
@@ -108,14 +110,16 @@ def main() -> None:
         path, labels, reading = args.one
         print(json.dumps(look(path, [Label(text, tuple(box)) for text, box in json.loads(labels)], reading == "1")))
         return
-    rows, about = [], machine("cpu")
+    about = machine("cpu") | {"threads": 1}
     with tempfile.TemporaryDirectory() as folder:
-        for name in args.sides.split(","):
-            for kind in ("pyramid", "flat"):
-                path = Path(folder, f"{name}-{kind}.tif")
-                labels = draw(path, SIDES[name], kind == "pyramid", labels=len(PLACES))
-                rows.append({"megapixels": int(name), "file": kind, **measure(path, labels)})
-                path.unlink()
+        files = []
+        for name, kind in itertools.product(args.sides.split(","), ("pyramid", "flat")):
+            path = Path(folder, f"{name}-{kind}.tif")
+            files.append((int(name), kind, path, draw(path, SIDES[name], kind == "pyramid", labels=len(PLACES))))
+        # in turns: what else the machine does slows all of them alike
+        turns = [[run(path, labels, turn == 0) for *_, path, labels in files] for turn in range(REPEATS)]
+    runs = zip(files, zip(*turns, strict=True), strict=True)
+    rows = [{"megapixels": name, "file": kind, **summary(each)} for (name, kind, *_), each in runs]
     with replacing(args.out) as unfinished:
         unfinished.write_text(json.dumps({"machine": about, "budget": BUDGET, "rows": rows}, indent=1) + "\n")
     show(rows, Console())
