@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from rich.console import Console
@@ -113,9 +115,11 @@ def main() -> None:
     about = machine("cpu") | {"threads": 1}
     with tempfile.TemporaryDirectory() as folder:
         files = []
-        for name, kind in itertools.product(args.sides.split(","), ("pyramid", "flat")):
-            path = Path(folder, f"{name}-{kind}.tif")
-            files.append((int(name), kind, path, draw(path, SIDES[name], kind == "pyramid", labels=len(PLACES))))
+        with ProcessPoolExecutor(1, get_context("spawn")) as drawing:  # its memory must not count as that of a look
+            for name, kind in itertools.product(args.sides.split(","), ("pyramid", "flat")):
+                path = Path(folder, f"{name}-{kind}.tif")
+                labels = drawing.submit(draw, path, SIDES[name], kind == "pyramid", labels=len(PLACES)).result()
+                files.append((int(name), kind, path, labels))
         # in turns: what else the machine does slows all of them alike
         turns = [[run(path, labels, turn == 0) for *_, path, labels in files] for turn in range(REPEATS)]
     runs = zip(files, zip(*turns, strict=True), strict=True)
