@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -265,7 +266,7 @@ def test_the_command_line_says_in_a_line_that_it_reads_tiles(giant, tmp_path, mo
     with pytest.raises(SystemExit) as done:
         main()
     assert not done.value.code
-    data, said = json.loads(open(files[0]).read()), capsys.readouterr().out  # noqa: PTH123, SIM115
+    data, said = json.loads(Path(files[0]).read_text()), capsys.readouterr().out
     assert len(data["tokens"]) == 273 and data["allocator"] == "fractal" and data["coverage"] == 1
     assert data["image"] == {"width": SIDE, "height": SIDE} and data["tiles"]["all"] == 341
     assert f"read tile by tile: {data['tiles']['decoded']} of 341 tiles" in said
@@ -352,6 +353,16 @@ def test_an_image_that_needs_more_disk_than_there_is_is_refused(giant, tmp_path,
     monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Usage", (), {"free": 1000})())
     with pytest.raises(hm.ImageError, match="set TMPDIR to a folder with more"):
         open_tiled(path).prepare(3, 1000)
+
+
+def test_the_page_states_what_was_measured():
+    root = Path(__file__).parents[1]
+    page = (root / "docs" / "gigapixel.md").read_text()
+    results = json.loads((root / "results" / "giga_cpu.json").read_text())
+    for row in results["rows"]:
+        cost = f"{row['seconds']:.2f} | {row['cpu_seconds']:.2f} | {row['memory_mb']}"
+        assert f"| {row['megapixels']} | {row['file']} | {cost} | {row['tiles']} | {row['all_tiles']} |" in page
+    assert results["machine"]["commit"] in page and "changes" not in results["machine"]["commit"]
 
 
 @pytest.mark.slow
