@@ -156,6 +156,28 @@ def dag(cells, relevance, budget, fixation):
 frequency = dag
 
 
+def fractal(cells, relevance, budget, fixation):
+    gain = [max(r, 0) * 2.0**level for r, level in zip(relevance, cells.level, strict=True)]
+    for _ in range(2):  # levels that a look sees below a cell
+        gain = [max([g, *(gain[child] for child in cells.children[i])]) for i, g in enumerate(gain)]
+    if budget < len(cells.roots):
+        return fill(cells, set(top(cells.roots, gain, budget)), relevance, budget)
+    visible = set(cells.roots)
+    while True:
+        ready = top([i for i in visible if cells.children[i]], gain, 64)
+        split = []
+        for i in ready:
+            price = sum(len(cells.children[each]) - 1 for each in [*split, i])
+            if 4 * gain[i] < gain[ready[0]] or len(visible) + price > budget:
+                break
+            split.append(i)
+        if not split:
+            return fill(cells, visible, relevance, budget)
+        for i in split:
+            visible.remove(i)
+            visible.update(cells.children[i])
+
+
 def eccentricity(cells: Cells, fixation) -> list[float]:
     found = []
     for i in range(len(cells.level)):

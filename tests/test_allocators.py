@@ -15,7 +15,7 @@ from trees import KINDS, layers, relevance_of
 
 NAMES = list_allocators()
 TREE_RULES = [name for name in NAMES if name != "uniform"]
-CUTS = [name for name, entry in ALLOCATORS.items() if entry.is_cut]
+CUTS = [*(name for name, entry in ALLOCATORS.items() if entry.is_cut), "fractal"]
 
 sides = st.one_of(st.integers(1, 64), st.integers(33, 1200), st.integers(1, 4096))
 sizes = st.tuples(sides, sides)

@@ -42,7 +42,8 @@ def test_the_core_imports_torch_and_numpy_only(part):
                 assert name.split(".")[1] in CORE, f"{file.name} reaches out of the core: {name}"
 
 
-ORDER = [*CORE, "image", "runtime", "segment", "eye", "reader", "adapters", "peers", "eval", "train", "studio", "cli"]
+LATER = ["image", "runtime", "segment", "glance", "giga", "eye", "reader", "adapters", "peers", "eval", "train"]
+ORDER = [*CORE, *LATER, "studio", "cli"]
 
 
 @pytest.mark.parametrize("part", ORDER)
@@ -73,7 +74,7 @@ def test_only_the_command_line_knows_typer_and_nothing_imports_it():
 
 @pytest.mark.parametrize("words", [["--help"], ["look", "examples/invoice.png", "What is the total?"]])
 def test_heavy_libraries_are_loaded_when_needed(words):
-    heavy = ("transformers", "fastapi", "uvicorn", "matplotlib", "datasets", "scipy")
+    heavy = ("pyvips", "transformers", "fastapi", "uvicorn", "matplotlib", "datasets", "scipy")
     code = (
         "import sys; from homunculus.cli import main\n"
         f"sys.argv = ['homunculus', *{words}]\n"

@@ -15,6 +15,10 @@ class ImageError(OSError):
     """An image that cannot be read: its message names the file and why."""
 
 
+class TooLargeError(ImageError):
+    """An image of more pixels than may be decoded."""
+
+
 class BatchError(ImageError):
     """Some images of a list failed: `results` holds what the others gave, and in their places the errors."""
 

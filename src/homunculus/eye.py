@@ -1,38 +1,34 @@
-"""The eye: an image and a question in, a glance out, which knows the cells that were chosen and can show them."""
+"""The eye: an image and a question in, a glance out."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from homunculus import image as images
-from homunculus import tokens
 from homunculus.allocators import allocate, allocate_forest, check_fixation, get_allocator, get_cut
 from homunculus.allocators.shared_budget import check_weights
 from homunculus.allocators.wording import per_image
 from homunculus.cells import CellTree, Selection
-from homunculus.errors import BatchError, InputError, shown, whole_number
+from homunculus.errors import BatchError, ImageError, InputError, TooLargeError, shown, whole_number
 from homunculus.fixation import centre, peak, words
+from homunculus.giga import GiantGlance, TiledImage, expand_tiles, overview_of, tiled_instead
+from homunculus.giga.look import Expansion
+from homunculus.glance import Glance, save
 from homunculus.relevance import Scene, ScoutFunction, get_relevance, query, relevance_of
-from homunculus.runtime.files import replacing
 from homunculus.segment import Segmenter, list_segmenters
 from homunculus.segment import segmenter as segmenter_of
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from homunculus.image import Source
 
-PICTURES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP", ".tif": "TIFF", ".tiff": "TIFF"}
+__all__ = ["Eye", "Fixation", "Glance", "LineFunction", "register_shipped", "save", "shipped_finder", "shipped_scout"]
+
 LineFunction: TypeAlias = Callable[[Scene], Sequence[Tensor]]  # tensors [n, 5], one for each image: see `legibility`
 Fixation: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | Tensor | str | None"
 
@@ -55,106 +51,6 @@ def shipped_scout() -> ScoutFunction:
 def shipped_finder() -> LineFunction:
     """The line finder that comes with the package, loaded once."""
     return _loaders["finder"]()
-
-
-@dataclass(frozen=True, eq=False)
-class Glance:
-    """One look at one image.
-
-    Shape:
-        selection of batch 1; fixations [F, 2] in pixels, first look first; relevance [N] over scene.tree; cells uint8
-        [K, 3, cell, cell] of a selection in rows.
-    """
-
-    question: str
-    allocator: str
-    budget: int
-    selection: Selection
-    fixations: Tensor
-    relevance: Tensor
-    scene: Scene
-    cells: Tensor | None = None  # where they were cut out together with the choice
-
-    @property
-    def tree(self) -> CellTree:
-        """The cells that could be chosen."""
-        return self.scene.tree
-
-    def patches(self) -> Tensor:
-        """What a model reads: uint8 [K, 3, cell, cell], in the order of the selection."""
-        return tokens.patches(self.scene.levels, self.selection)[0] if self.cells is None else self.cells
-
-    def in_rows(self) -> Glance:
-        """The same look with its cells as one reads them."""
-        return self if self.cells is not None else replace(self, selection=self.selection.in_rows())
-
-    def reconstruct(self, at: int = 0) -> Tensor:
-        """The image as these tokens still know it, scaled by 2^-at. uint8 [3, h, w]"""
-        return tokens.reconstruct(self.scene.levels, self.selection, at)[0].to(torch.uint8)
-
-    def token_relevance(self) -> Tensor:
-        """Relevance of each chosen cell; off the tree, of the tree's cell that lies under its centre. [K]"""
-        if self.selection.indices is not None:
-            return self.relevance[self.selection.indices[0]]
-        level = self.selection.levels[0].round().long().clamp(max=self.tree.levels - 1)
-        places = torch.stack([self.tree.locate(self.selection.centre, l)[0] for l in range(self.tree.levels)])
-        return self.relevance[places.gather(0, level[None])[0]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain numbers and text, ready for JSON; boxes in pixels of the original image."""
-        entries = zip(
-            self.selection.boxes[0].tolist(),
-            self.selection.levels[0].tolist(),
-            self.token_relevance().tolist(),
-            strict=True,
-        )
-        return {
-            "image": {"width": self.tree.width, "height": self.tree.height},
-            "question": self.question,
-            "allocator": self.allocator,
-            "budget": self.budget,
-            "fixations": self.fixations.tolist(),
-            "coverage": float(self.selection.coverage()[0]),
-            "tokens": [{"box": box, "level": level, "relevance": r} for box, level, r in entries],
-        }
-
-    def to_json(self) -> str:
-        """`to_dict` as one line of JSON."""
-        return json.dumps(self.to_dict(), allow_nan=False) + "\n"
-
-    def picture(self) -> Image.Image:
-        """The page with the chosen cells and the fixations, and beside it what a model will see."""
-        from homunculus.viz import picture
-
-        return picture(self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture (.png, .jpg, .webp) or the numbers (.json)."""
-        save(self, path)
-
-
-class Saveable(Protocol):
-    """What can be saved as a picture or as numbers."""
-
-    def picture(self) -> Image.Image:
-        """The picture."""
-        ...
-
-    def to_json(self) -> str:
-        """The numbers."""
-        ...
-
-
-def save(what: Saveable, path: str | os.PathLike[str]) -> None:
-    """Write a picture (.png, .jpg, .webp) or numbers (.json), as the name ends."""
-    ending = Path(path).suffix.lower()
-    if ending not in (".json", *PICTURES):
-        raise InputError(f"cannot write {path}: its ending must be .json or one of {', '.join(PICTURES)}")
-    with replacing(path) as unfinished:
-        if ending == ".json":
-            unfinished.write_text(what.to_json())
-        else:
-            what.picture().save(unfinished, format=PICTURES[ending])
 
 
 def _or_errors(results: list[Any]) -> list[Any]:
@@ -207,7 +103,7 @@ class Eye:
     @overload
     def look(
         self,
-        image: list[Source] | tuple[Source, ...],
+        image: list[Source | TiledImage] | tuple[Source | TiledImage, ...],
         question: str | Sequence[str] = "",
         *,
         fixation: Fixation = None,
@@ -217,12 +113,18 @@ class Eye:
 
     @overload
     def look(
-        self, image: Source, question: str = "", *, fixation: Fixation = None, fixations: int = 1, **loading: Any
+        self,
+        image: Source | TiledImage,
+        question: str = "",
+        *,
+        fixation: Fixation = None,
+        fixations: int = 1,
+        **loading: Any,
     ) -> Glance: ...
 
     def look(
         self,
-        image: Source | list[Source] | tuple[Source, ...],
+        image: Source | TiledImage | list[Source | TiledImage] | tuple[Source | TiledImage, ...],
         question: str | Sequence[str] = "",
         *,
         fixation: Fixation = None,
@@ -233,15 +135,15 @@ class Eye:
 
         `fixation` is (x, y) in pixels, "centre", "words" for the middle of the place that the question names, or None
         for the peak of the relevance there; `fixations` that many peaks. `loading` goes to `homunculus.image.load`:
-        page, dpi, max_pixels. When some of a list fail, the rest is looked at all the same and a BatchError that names
-        them carries the results.
+        page, dpi, max_pixels. A tiled file above max_pixels is looked at tile by tile, see `homunculus.giga`. When some
+        of a list fail, the rest is looked at all the same and a BatchError that names them carries the results.
         """
         if not isinstance(image, (list, tuple)):
-            return self._look(images.load(image, **loading), question, fixation, fixations)
+            return self._look(self._opened(image, loading), question, fixation, fixations)
         questions = per_image(question, len(image))
 
-        def see(pixels: Tensor, asked: str) -> Glance:
-            return self._look(pixels, asked, fixation, fixations)
+        def see(opened: Tensor | TiledImage, asked: str) -> Glance:
+            return self._look(opened, asked, fixation, fixations)
 
         return _or_errors(self._see_each(image, questions, loading, see))
 
@@ -267,7 +169,9 @@ class Eye:
         total = whole_number("total", self.budget * len(images) or 1 if total is None else total)
         factors = check_weights(weights, len(images))
 
-        def prepare(pixels: Tensor, question: str) -> tuple[Scene, str, Tensor, Tensor]:
+        def prepare(pixels: Tensor | TiledImage, question: str) -> tuple[Scene, str, Tensor, Tensor]:
+            if isinstance(pixels, TiledImage):
+                raise InputError(f"{pixels.path} is read tile by tile and cannot share a budget: look at it alone")
             scene = self.scene(pixels)
             relevance, has_prior = self.weigh(scene, [question]), self._has_spatial_prior(None)
             at = self._fixate(scene, relevance, question, fixation, fixations, has_prior)
@@ -298,25 +202,78 @@ class Eye:
 
     def _see_each(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[Source | TiledImage],
         questions: Sequence[str],
         loading: dict[str, Any],
-        see: Callable[[Tensor, str], Any],
+        see: Callable[[Tensor | TiledImage, str], Any],
     ) -> list[Any]:
         """What `see` makes of the pixels of each image and its question; of those that fail the errors."""
         results: list[Any] = []
-        for i, pixels in enumerate(images.load_each(sources, **loading)):
+        for i, loaded in enumerate(images.load_each(sources, **loading)):  # type: ignore[arg-type]
             try:
-                results.append(see(pixels, questions[i]) if isinstance(pixels, Tensor) else pixels)
+                opened = self._tiled(sources[i], loaded, loading)
+                results.append(opened if isinstance(opened, Exception) else see(opened, questions[i]))
             except InputError as error:  # such as a fixation outside this image
                 name = images.describe_source(sources[i], f"image {i + 1} of {len(sources)}")
                 results.append(InputError(f"{name}: {error}"))
+            except ImageError as error:  # such as a tile that cannot be decoded
+                results.append(error)
         return results
 
-    def _look(self, pixels: Tensor, question: object, fixation: Fixation, fixations: int) -> Glance:
+    def _opened(self, source: Source | TiledImage, loading: dict[str, Any]) -> Tensor | TiledImage:
+        if isinstance(source, TiledImage):
+            if loading:
+                raise InputError(f"{', '.join(loading)} would have no effect on a TiledImage: leave it out")
+            return source
+        try:
+            return images.load(source, **loading)
+        except TooLargeError as error:
+            return tiled_instead(source, error, loading.get("page", 0), streamed=self.allocator == "fractal")
+
+    def _tiled(self, source: Source | TiledImage, loaded: Any, loading: dict[str, Any]) -> Any:
+        """What an image of a list is looked at as: itself if it is tiled, or too large for anything else."""
+        if isinstance(source, TiledImage):
+            return source
+        if isinstance(loaded, TooLargeError):
+            return tiled_instead(source, loaded, loading.get("page", 0), streamed=self.allocator == "fractal")
+        return loaded
+
+    def _look(self, opened: Tensor | TiledImage, question: object, fixation: Fixation, fixations: int) -> Glance:
         if not isinstance(question, str):
             raise InputError(f"a question must be text, got {question!r}")
-        return self.look_at(self.scene(pixels), question, fixation, fixations)
+        if isinstance(opened, TiledImage):
+            return self.look_at_tiles(opened, question, fixation, fixations)
+        return self.look_at(self.scene(opened), question, fixation, fixations)
+
+    def look_at_tiles(
+        self, image: TiledImage, question: str, fixation: Fixation = None, fixations: int = 1
+    ) -> GiantGlance:
+        """`look` at an image of which only some tiles are decoded: by `fractal`, whatever its size."""
+        if self.allocator not in ("fractal", "foveated"):
+            raise InputError(f"{self.allocator} needs a whole image, {image.path} is read tile by tile: use fractal")
+        unknown = self.options.keys() - ({"ahead", "wave", "fovea"} if self.allocator == "fractal" else set())
+        if unknown:
+            raise InputError(f"{', '.join(sorted(unknown))} would have no effect on {image.path}, read tile by tile")
+        overview = overview_of(image, self.cell, self.levels)
+        prior, places = self.weigh(overview.scene, [question]), None
+        if fixation is not None or fixations != 1:
+            places = self._fixate(overview.scene, prior, question, fixation, fixations, self._has_spatial_prior(None))
+            if fixation is None or isinstance(fixation, str):  # in pixels of the overview
+                places = torch.minimum(places * 2.0**overview.level, overview.tree.sizes.flip(1)[:, None])
+        found = expand_tiles(image, overview, prior, self.budget, places, Expansion(**self.options))
+        return GiantGlance(
+            question,
+            "fractal",
+            self.budget,
+            found.selection,
+            found.fixations,
+            prior[0],
+            overview.scene,
+            found.cells,
+            whole=overview.tree,
+            each=found.relevance,
+            tiles=image.tiles,
+        )
 
     def scene(self, pixels: Tensor) -> Scene:
         """An image uint8 [3, H, W] ready to be looked at; what is worked out about it serves all later looks."""

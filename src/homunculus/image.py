@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
-from homunculus.errors import ImageError, InputError, shown, whole_number
+from homunculus.errors import ImageError, InputError, TooLargeError, shown, whole_number
 
 MAX_PIXELS = 256 * 1024 * 1024
 STRIP_PIXELS = 1024 * 1024  # converted at once: the working memory beside image and tensor
@@ -91,7 +91,7 @@ class _Request:
         if pixels < 1:
             raise ImageError(f"{self.name} has no pixels: it is {width} x {height}")
         if pixels > self.max_pixels:
-            raise ImageError(
+            raise TooLargeError(
                 f"{self.name} is {width} x {height} = {pixels} pixels, above the limit of {self.max_pixels}: "
                 f"pass max_pixels={pixels} (or --max-pixels {pixels}) to load it on purpose"
             )

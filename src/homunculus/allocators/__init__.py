@@ -17,6 +17,7 @@ from homunculus.allocators.cut import Ranking
 from homunculus.allocators.cut import cut as cut_tree
 from homunculus.allocators.dag import dag
 from homunculus.allocators.foveated import foveated
+from homunculus.allocators.fractal import fractal
 from homunculus.allocators.frame import Request, as_indices, numbers
 from homunculus.allocators.frequency import frequency
 from homunculus.allocators.grid import grid
@@ -57,6 +58,7 @@ _ENTRIES = (
     Allocator(atlas),
     Allocator(dag, capturable=True, training_weight=3),
     Allocator(frequency, training_weight=1),
+    Allocator(fractal),
     Allocator(logpolar, training_weight=1),
     Allocator(stratified, training_weight=1),
     Allocator(adaptive_stratified),

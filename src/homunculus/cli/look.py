@@ -16,6 +16,7 @@ from homunculus.cli import options as opt
 from homunculus.cli.console import OutputFiles, err, out, print_error
 from homunculus.errors import ImageError, InputError
 from homunculus.eye import Eye, Glance
+from homunculus.giga import GiantGlance
 from homunculus.image import MAX_PIXELS, load
 from homunculus.runtime.files import replacing
 from homunculus.segment import list_segmenters
@@ -57,6 +58,8 @@ def look(
     """Choose the tokens for a question about an image, and show which.
 
     [dim]homunculus look page.png "What is the total?" --png look.png --json look.json[/dim]
+
+    A tiled file above --max-pixels is looked at by the allocator fractal, which decodes only some of its tiles.
 
     With several images, each gets its own files: look.png becomes look-NAME.png. The
     command names an image that it cannot read, and goes on with the others.
@@ -126,6 +129,11 @@ def _report(glance: Glance, image: str, files: OutputFiles) -> None:
     places = " ".join(f"({x:.0f}, {y:.0f})" for x, y in glance.fixations.tolist())
     tree, console = glance.tree, files.console
     console.print(f"[bold]{escape(image)}[/bold] {tree.width} x {tree.height}: {glance.allocator} looked at {places}")
+    if isinstance(glance, GiantGlance):
+        passed = ", after one pass over the whole file" if glance.tiles.streamed else ""
+        console.print(
+            f"  too large to decode, so read tile by tile: {glance.tiles.decoded} of {glance.tiles.all} tiles{passed}"
+        )
     tokens = "1 token" if levels.numel() == 1 else f"{levels.numel()} tokens"
     console.print(f"  {tokens}: {spent}; {float(glance.selection.coverage()[0]):.0%} of the image covered")
     files.print_written(files.png, files.json)
