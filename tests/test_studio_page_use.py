@@ -112,7 +112,7 @@ def test_keys_alone_suffice(opened):
         page.keyboard.press("Tab")
     expect(page.locator(".cells.first")).to_be_focused()
     told = [page.locator("#cell").inner_text()]
-    for key in ("ArrowLeft", "ArrowDown", "Home", "End"):
+    for key in ("ArrowLeft", "ArrowUp", "Home", "End"):
         page.keyboard.press(key)
         told.append(page.locator("#cell").inner_text())
     assert all(one != other for one, other in pairwise(told)) and all(", relevance " in each for each in told)

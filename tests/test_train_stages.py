@@ -128,7 +128,7 @@ def test_a_plan_without_canvases_is_wrong(homunculus, tmp_path, section):
     code, _, err = homunculus(*how)
     assert code == 2 and f"{section}.canvases must be given" in err
     code, _, err = homunculus(*how, "--stage", "align")
-    assert code == 2 and "--stage must be one of finder, recognizer, answer, got 'align'" in err
+    assert code == 2 and "--stage must be one of finder, recognizer, vision, answer, photo, got 'align'" in err
 
 
 def test_transcripts_are_what_finder_and_recogniser_read(homunculus, tmp_path):
