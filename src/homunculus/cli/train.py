@@ -133,13 +133,34 @@ def calibrate(
     data: Annotated[Path, typer.Option(help="Folder of the sets whose train pages were learned from.")],
     sets: Annotated[str, typer.Option(help="Names of the sets.")] = "docvqa,sroie,funsd,chartqa",
     limit: Annotated[int, typer.Option(min=1, help="Questions of each set.")] = 100,
+    photos: Annotated[bool, typer.Option(help="Answers about photographs; name their sets.")] = False,
     language: opt.Language = "",
     device: opt.Device = "cpu",
 ) -> None:
     """Fit the reader's confidence on held-back pages, and store it with the weights of its LoRA.
 
     [dim]homunculus train calibrate src/homunculus/reader/weights --data data[/dim]
+    [dim]homunculus train calibrate src/homunculus/reader/weights --data data --photos --sets daquar,caltech101[/dim]
     """
     from homunculus.train.trainer.calibration import calibrate as fit
 
-    typer.echo(str(fit(weights, data, opt.parse_list(sets), limit, device, language or None)))
+    typer.echo(str(fit(weights, data, opt.parse_list(sets), limit, device, language or None, photos)))
+
+
+@app.command()
+def kind(
+    weights: opt.ShippedWeights,
+    data: Annotated[Path, typer.Option(help="Folder of the sets whose train images were learned from.")],
+    documents: Annotated[str, typer.Option(help="Names of sets of documents.")] = "docvqa,funsd,sroie,chartqa",
+    photos: Annotated[str, typer.Option(help="Names of sets of photographs.")] = "daquar,caltech101,flickr8k",
+    limit: Annotated[int, typer.Option(min=1, help="Images of each set.")] = 100,
+    device: opt.Device = "cpu",
+) -> None:
+    """Fit what tells documents from photographs, and store it with the weights of the photographs' adapter.
+
+    [dim]homunculus train kind src/homunculus/reader/weights --data data[/dim]
+    """
+    from homunculus.train.trainer.kinds import fit_kind
+
+    _, right = fit_kind(weights, data, opt.parse_list(documents), opt.parse_list(photos), limit, device)
+    typer.echo(f"{right:.1%} of the images are told rightly")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,14 +16,16 @@ from homunculus.reader.encoder import Encoder
 from homunculus.reader.finder import LineFinder
 from homunculus.reader.recognizer import Recognizer
 from homunculus.reader.scout import Scout
+from homunculus.reader.vision import VisionEncoder
 from homunculus.reader.weights import SHIPPED, about, checked, device_of, digest, load, usual_dtype
 
 if TYPE_CHECKING:
     from homunculus.reader.model import Reader
+    from homunculus.reader.photo import PhotoReader
     from homunculus.reader.session import PageReader, Recognizing
 
 M = TypeVar("M", bound=nn.Module)
-__all__ = ["Encoder", "LineFinder", "Recognizer", "Scout"]
+__all__ = ["Encoder", "LineFinder", "Recognizer", "Scout", "VisionEncoder"]
 __all__ += [
     "load_encoder",
     "load_finder",
@@ -30,6 +33,7 @@ __all__ += [
     "load_reader",
     "load_recognizer",
     "load_scout",
+    "load_vision",
 ]
 
 
@@ -65,6 +69,13 @@ def load_recognizer(
 ) -> Recognizer:
     """The trained recogniser: the one shipped with the package, or from a folder of weights. No network is used."""
     return fused(_loaded(Recognizer, "recognizer", weights, device_of(device), dtype))
+
+
+def load_vision(
+    weights: str | Path | None = None, device: torch.device | str = "cpu", dtype: torch.dtype | None = None
+) -> VisionEncoder:
+    """The trained vision encoder: the one shipped with the package, or from a folder of weights. No network is used."""
+    return _loaded(VisionEncoder, "vision", weights, device_of(device), dtype)
 
 
 def load_page_reader(
@@ -112,10 +123,28 @@ def load_reader(
     load(lora, path)
     known = header.get("calibration")
     calibration = Calibration(tuple(known["weights"]), known["bias"]) if known else None
-    reader = Reader(*parts, lora.to(device), spoken, header.get("fits", ""), calibration)
+    photo = _photo(path.parent, device, dtype)
+    reader = Reader(*parts, lora.to(device), spoken, header.get("fits", ""), calibration, photo)
     names = ("finder", "scout", "lora") if reading == "ppocr" else ("finder", "scout", "recognizer", "lora")
     reader.hashes = {name: digest(path.with_name(f"{name}.safetensors")) for name in names}
     return reader
+
+
+def _photo(folder: Path, device: torch.device, dtype: torch.dtype) -> Callable[[nn.Module], PhotoReader] | None:
+    """What answers about photographs, for a language model; None where the weights are for documents alone."""
+    from homunculus.reader.calibration import Calibration
+    from homunculus.reader.kind import KindClassifier
+    from homunculus.reader.photo import PhotoAdapter, PhotoReader
+
+    if not (folder / "photo.safetensors").is_file():
+        return None
+    header = about(checked(folder, "photo"))
+    kind, known = header["document"], header.get("calibration")
+    encoder = load_vision(folder, device, dtype)
+    adapter = _loaded(PhotoAdapter, "photo", folder, device, dtype)
+    is_document = KindClassifier(tuple(kind["weights"]), kind["bias"])
+    calibration = Calibration(tuple(known["weights"]), known["bias"]) if known else Calibration()
+    return lambda model: PhotoReader(encoder, adapter, model, is_document, calibration)
 
 
 def _eyes(

@@ -11,11 +11,13 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from homunculus.errors import InputError, whole_number
 from homunculus.eye import Glance, save
@@ -25,7 +27,8 @@ from homunculus.reader.finder import LineFinder
 from homunculus.reader.language import Language, fingerprint
 from homunculus.reader.lines import Line
 from homunculus.reader.lora import Lora
-from homunculus.reader.prompt import END, MAX_TOKENS, NOT_FOUND, build_prompt
+from homunculus.reader.photo import PhotoReader
+from homunculus.reader.prompt import END, MAX_TOKENS, NOT_FOUND, Order, build_prompt, start_ids
 from homunculus.reader.read_lines import ReadLines
 from homunculus.reader.scout import Scout
 from homunculus.reader.session import Page, PageReader, Recognizing, check_question
@@ -132,6 +135,7 @@ class Reader(PageReader):
         lora: merged into the language model's weights.
         fits: fingerprint of the language model that the LoRA was trained for.
         calibration: turns what is known of an answer into the probability of its being right.
+        photo: vision encoder, adapter, kind and calibration for photographs; without it they are read like documents.
     """
 
     def __init__(
@@ -143,6 +147,7 @@ class Reader(PageReader):
         language: Language,
         fits: str = "",
         calibration: Calibration | None = None,
+        photo: Callable[[nn.Module], PhotoReader] | None = None,
     ) -> None:
         if fits and fingerprint(language.model) != fits:
             warnings.warn(
@@ -154,6 +159,7 @@ class Reader(PageReader):
         lora.merge(language.model)
         self.language = language
         self.calibration = calibration or Calibration()
+        self.photo = photo(language.model) if photo else None
         self.hashes: dict[str, str] = {}  # of the files that it was loaded from
         self.ends, self.refusal = set(language.encode(END)), language.encode(NOT_FOUND)[0]
 
@@ -231,10 +237,14 @@ class Reader(PageReader):
         """
         config, clock = config or GenerationConfig(), _Clock(seconds)
         prompts, lines = self.prompts(pages, glances, config.max_text_tokens)
+        seen = [
+            self.photo.embeddings(glance) if self.photo and self.is_photo(page) else None
+            for page, glance in zip(pages, glances, strict=True)
+        ]
         clock.lap("read")
         rows = [_Row(page, glance, read, number) for page, glance, read in zip(pages, glances, lines, strict=True)]
         refusals: list[float] = []
-        next_logits = self._next_logits(prompts, refusals)
+        next_logits = self._next_logits(prompts, seen, refusals)
         for step in decode(next_logits, self.ends, config.max_new_tokens, config.temperature, config.seed):
             clock.lap("answer" if "prefill" in clock.seconds else "prefill")
             for row, token, prob, active, refusal in zip(rows, *step, refusals, strict=True):
@@ -254,15 +264,36 @@ class Reader(PageReader):
         prompts, lines = [], []
         for page, glance in zip(pages, glances, strict=True):
             read, scores = page.read_shown(glance, round(max_text_tokens * READ_AHEAD))
-            prompts.append(build_prompt(self.language.tokenizer, glance.question, read, scores, max_text_tokens))
+            order: Order = "page-first" if self.is_photo(page) else "question-first"
+            prompts.append(build_prompt(self.language.tokenizer, glance.question, read, scores, max_text_tokens, order))
             lines.append(read)
         return prompts, lines
 
-    def _next_logits(self, prompts: Sequence[list[int]], refusals: list[float]) -> Callable[[Tensor | None], Tensor]:
-        """What `decode` calls; `refusals` receives the probability of each answer that it begins "not on the page"."""
-        model, length = cast(Any, self.language.model), max(map(len, prompts))
-        padded = torch.tensor([[0] * (length - len(prompt)) + prompt for prompt in prompts], device=self.device)
-        mask = torch.tensor([[0] * (length - len(p)) + [1] * len(p) for p in prompts], device=self.device)
+    def is_photo(self, page: Page) -> bool:
+        """Whether a page is read as a photograph."""
+        return self.photo is not None and self.photo.is_document(page.kind) < 0.5
+
+    def _embedded(self, prompts: Sequence[list[int]], seen: Sequence[Tensor | None]) -> tuple[Tensor, Tensor]:
+        """Prompts as embeddings [B, L, hidden], cells behind their start, and their mask [B, L]; padded on the left."""
+        embed, start = cast(Any, self.language.model).get_input_embeddings(), len(start_ids(self.language.tokenizer))
+        rows = []
+        for prompt, cells in zip(prompts, seen, strict=True):
+            words = embed(torch.tensor(prompt, device=self.device))
+            rows.append(words if cells is None else torch.cat((words[:start], cells.to(words.dtype), words[start:])))
+        length = max(map(len, rows))
+        mask = torch.tensor([[0] * (length - len(row)) + [1] * len(row) for row in rows], device=self.device)
+        return torch.stack([F.pad(row, (0, 0, length - len(row), 0)) for row in rows]), mask
+
+    def _next_logits(
+        self, prompts: Sequence[list[int]], seen: Sequence[Tensor | None], refusals: list[float]
+    ) -> Callable[[Tensor | None], Tensor]:
+        """What `decode` calls; `refusals` receives the probability of each answer that it begins "not on the page".
+
+        `seen` are the cells of those prompts that are about photographs.
+        """
+        model = cast(Any, self.language.model)
+        embeddings, mask = self._embedded(prompts, seen)
+        photos = torch.tensor([cells is not None for cells in seen], device=self.device)
         past: Any = None
 
         def next_logits(ids: Tensor | None) -> Tensor:
@@ -272,9 +303,10 @@ class Reader(PageReader):
             else:
                 mask = torch.cat((mask, mask.new_ones(len(mask), 1)), 1)
                 position_ids = mask.sum(1, keepdim=True) - 1
-            with steady():
+            words = {"inputs_embeds": embeddings} if ids is None else {"input_ids": ids}
+            with steady(), self.photo.switch.on(photos) if self.photo else nullcontext():
                 out = model(
-                    input_ids=padded if ids is None else ids, attention_mask=mask, position_ids=position_ids,
+                    **words, attention_mask=mask, position_ids=position_ids,
                     past_key_values=past, use_cache=True, logits_to_keep=1,
                 )  # fmt: skip
             past, logits = out.past_key_values, out.logits[:, -1].float()
@@ -288,7 +320,8 @@ class Reader(PageReader):
     def _answer(self, row: _Row, seconds: dict[str, float]) -> Answer:
         text = self.language.decode([token for token in row.ids if token not in self.ends]).strip()
         features = features_of(text, row.probs, row.refusal, row.lines)
-        sure = self.calibration(features)
+        about_photo = self.photo is not None and self.is_photo(row.page)
+        sure = (self.photo.calibration if self.photo and about_photo else self.calibration)(features)
         sure = 1 - sure if text.lower() == NOT_FOUND else sure
         read = ReadLines(tuple(row.page.as_given(line) for line in row.lines), row.glance, row.page)
         ended = bool(row.ids) and row.ids[-1] in self.ends

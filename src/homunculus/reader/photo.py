@@ -13,8 +13,12 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from homunculus.glance import Glance
+from homunculus.positions import coordinates
+from homunculus.reader.calibration import Calibration
+from homunculus.reader.kind import KindClassifier
 from homunculus.reader.lora import Lora, LoraWeights, linears_of
-from homunculus.reader.vision import WIDTH
+from homunculus.reader.vision import WIDTH, VisionEncoder
 
 
 class PhotoAdapter(nn.Module):
@@ -78,3 +82,31 @@ class SwitchedLinear(nn.Module):
         y = cast(Tensor, self.base(x))
         rows = self.switch.rows
         return y if rows is None else y + rows.to(y.dtype) * self.matrices[0](x)
+
+
+class PhotoReader:
+    """What answers about photographs need: the vision encoder, the adapter, and what tells photographs.
+
+    Args:
+        model: the language model; the adapter is attached to it.
+        is_document: tells documents from photographs.
+        calibration: turns what is known of an answer into the probability of its being right.
+    """
+
+    def __init__(
+        self,
+        encoder: VisionEncoder,
+        adapter: PhotoAdapter,
+        model: nn.Module,
+        is_document: KindClassifier,
+        calibration: Calibration,
+    ) -> None:
+        self.encoder, self.adapter, self.switch = encoder, adapter, adapter.attach(model)
+        self.is_document, self.calibration = is_document, calibration
+
+    @torch.no_grad()
+    def embeddings(self, glance: Glance) -> Tensor:
+        """The chosen cells as embeddings of the language model. [K, hidden]"""
+        selection = glance.selection
+        cells, _ = self.encoder(glance.patches()[None], coordinates(selection), selection.sizes)
+        return cast(Tensor, self.adapter(cells))[0]

@@ -60,6 +60,11 @@ def encode_page(
     return [(i, later[i] if place else first[i]) for row in rows for place, i in enumerate(row)]
 
 
+def start_ids(tokenizer: Tokenizer) -> list[int]:
+    """What every prompt begins with; the cells of a photograph stand behind it."""
+    return list(tokenizer.encode(START, add_special_tokens=False).ids)
+
+
 def frame_page(tokenizer: Tokenizer, question: str, page: Sequence[int], order: Order = "question-first") -> list[int]:
     """Token ids of the prompt around an encoded page."""
     texts = [START, ROW_SEPARATOR + clean_text(question), ASSISTANT]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -16,6 +17,7 @@ from homunculus.cells import CellTree
 from homunculus.errors import InputError
 from homunculus.eye import Eye, Fixation, Glance
 from homunculus.reader.blocks import steady
+from homunculus.reader.kind import kind_features
 from homunculus.reader.lines import Line, group_rows
 from homunculus.reader.orientation import find_upright
 from homunculus.reader.read_lines import ReadLines
@@ -124,6 +126,11 @@ class Page:
             how = {"allocator": FREE_ALLOCATOR} | how
         glance = self.look(question, budget, **how)
         return ReadLines(tuple(self.as_given(line) for line in self.read_shown(glance)[0]), glance, self)
+
+    @cached_property
+    def kind(self) -> list[float]:
+        """What tells documents from photographs, see `reader.kind`."""
+        return kind_features(self.levels, self.lines)
 
     # -- steps on the way to an answer -------------------------------------------------------------------------
 

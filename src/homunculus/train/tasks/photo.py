@@ -18,7 +18,7 @@ from homunculus.pyramid import gaussian
 from homunculus.reader.language import Language, fingerprint, load_language
 from homunculus.reader.lora import Lora
 from homunculus.reader.photo import PhotoAdapter
-from homunculus.reader.prompt import answer_ids, frame_page
+from homunculus.reader.prompt import answer_ids, frame_page, start_ids
 from homunculus.reader.vision import VisionEncoder
 from homunculus.reader.weights import about, checked, load, usual_dtype
 from homunculus.runtime.decoder import run_layers
@@ -58,8 +58,8 @@ class PhotoAnswerSource:
         self.encoder = _with_weights(VisionEncoder, weights, "vision").to(device, dtype).eval().requires_grad_(False)
         folders = [Path(folder) for folder in sources.images]
         self.photos, self.val_photos = (Photos.read(folders, device, val) for val in (False, True))
+        self.start = start_ids(self.language.tokenizer)
         self.questions, self.val_questions = (self._questions(folders, val) for val in (False, True))
-        self.start = self._start()
 
     def train_batches(
         self, task: Task, recipe: Recipe, step: int, rank: Rank, workers: int
@@ -120,14 +120,8 @@ class PhotoAnswerSource:
         known = row.get("captions") or [max(row["answers"], key=lambda answer: ("_" not in answer, len(answer)))]
         answers = [ids for text in known if (ids := answer_ids(tokenizer, str(text).removesuffix(" .")))]
         questions = [row["question"]] if row["question"] else CAPTION
-        framed = [frame_page(tokenizer, question, [], "page-first")[len(self._start()) :] for question in questions]
+        framed = [frame_page(tokenizer, question, [], "page-first")[len(self.start) :] for question in questions]
         return [PhotoQuestion(place, tail, answers) for tail in framed if answers]
-
-    def _start(self) -> list[int]:
-        """What every prompt begins with."""
-        one, other = (frame_page(self.language.tokenizer, text, [], "page-first") for text in ("a", "b"))
-        same = next(i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
-        return one[: same - 1]  # the line break before the question belongs to the question
 
 
 def collate(start: list[int], texts: Sequence[tuple[list[int], list[int]]], cells: int) -> list[Tensor]:

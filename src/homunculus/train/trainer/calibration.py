@@ -50,11 +50,18 @@ class Fit:
 
 
 def calibrate(
-    weights: Path, data: Path, sets: Sequence[str], limit: int, device: str = "cpu", language: str | None = None
+    weights: Path,
+    data: Path,
+    sets: Sequence[str],
+    limit: int,
+    device: str = "cpu",
+    language: str | None = None,
+    photos: bool = False,
 ) -> Fit:
     """Fit the reader's calibration on validation pages of `train` and store it in the header of its LoRA.
 
-    Some questions are also asked about a page that does not answer them, so that confidence falls there.
+    With `photos` the calibration of answers about photographs, stored in the header of their adapter. Some questions
+    are also asked about a page that does not answer them, so that confidence falls there.
     """
     listed = [item for name in sets for item in _val_items(data, name)[:limit]]
     answers = list(_answers(load_reader(weights, language, device), listed + _elsewhere(listed)))
@@ -63,7 +70,7 @@ def calibrate(
         raise InputError(f"there is nothing to calibrate with: {data} has no validation pages that were answered")
     features, right = [answer.features for answer, _ in given], [right for _, right in given]
     calibration = fitted(features, right)
-    path = weights / "lora.safetensors"
+    path = weights / ("photo.safetensors" if photos else "lora.safetensors")
     stored = {"weights": list(calibration.weights), "bias": calibration.bias}
     relabel(path, about(path) | {"calibration": stored})
     write_hashes(weights)
@@ -73,19 +80,25 @@ def calibrate(
 
 def fitted(features: Sequence[Sequence[float]], right: Sequence[bool]) -> Calibration:
     """Logistic regression of right on features; few answers change the default weights little."""
+    return Calibration(*logistic(features, right, np.array([*Calibration().weights, Calibration().bias]), RIDGE))
+
+
+def logistic(
+    features: Sequence[Sequence[float]], right: Sequence[bool], prior: np.ndarray, ridge: float
+) -> tuple[tuple[float, ...], float]:
+    """Weights and bias of a logistic regression that is pulled towards a prior."""
     from scipy.optimize import minimize
 
     x = np.column_stack((np.asarray(features, float), np.ones(len(features))))  # [n, features + 1]
     sign = np.where(np.asarray(right), 1.0, -1.0)
-    prior = np.array([*Calibration().weights, Calibration().bias])
 
     def cost(weights: np.ndarray) -> tuple[float, np.ndarray]:
         margin, pull = sign * (x @ weights), weights - prior
-        value = np.logaddexp(0, -margin).sum() + RIDGE / 2 * pull @ pull
-        return float(value), RIDGE * pull - x.T @ (sign / (1 + np.exp(np.clip(margin, -500, 500))))
+        value = np.logaddexp(0, -margin).sum() + ridge / 2 * pull @ pull
+        return float(value), ridge * pull - x.T @ (sign / (1 + np.exp(np.clip(margin, -500, 500))))
 
     *weights, bias = minimize(cost, prior, jac=True, method="BFGS").x.tolist()
-    return Calibration(tuple(weights), bias)
+    return tuple(weights), bias
 
 
 def log_loss(calibration: Calibration, features: Sequence[Sequence[float]], right: Sequence[bool]) -> float:
