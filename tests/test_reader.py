@@ -76,7 +76,7 @@ def saying(reader: Reader, monkeypatch, text: str, probs: list[float]) -> None:
     """The language model says a text, the last of its tokens being the end."""
     ids = reader.language.encode(text + END)
 
-    def next_logits(prompts, refusals):
+    def next_logits(prompts, seen, refusals):
         refusals[:] = [REFUSED] * len(prompts)
         steps = iter(zip(ids, cycle(probs)))
 

@@ -74,7 +74,7 @@ def load_recognizer(
 def load_vision(
     weights: str | Path | None = None, device: torch.device | str = "cpu", dtype: torch.dtype | None = None
 ) -> VisionEncoder:
-    """The trained vision encoder: the one shipped with the package, or from a folder of weights. No network is used."""
+    """The vision encoder from a folder of weights as `homunculus train ship` writes them; none is shipped yet."""
     return _loaded(VisionEncoder, "vision", weights, device_of(device), dtype)
 
 
