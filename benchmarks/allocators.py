@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -146,8 +147,9 @@ def main() -> None:
     good = report(rows, args)
     out = args.out or ROOT / "results" / f"allocators_{args.device}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
+    about = {"machine": machine(args.device), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
     with replacing(out) as unfinished:
-        unfinished.write_text(json.dumps({"machine": machine(args.device), "rows": rows}, indent=1) + "\n")
+        unfinished.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
     print(f"wrote {out}")
     raise SystemExit(0 if good else 1)
 

@@ -12,6 +12,7 @@ import argparse
 import json
 import statistics
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
@@ -72,8 +73,9 @@ def main() -> None:
     print(f"\nlimit for trees of one shape, {LIMIT:.0f} s on two cores: {'met' if good else 'NOT met'}")
     out = args.out or ROOT / "results" / f"forest_{args.device}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
+    about = {"machine": machine(args.device), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
     with replacing(out) as unfinished:
-        unfinished.write_text(json.dumps({"machine": machine(args.device), "rows": rows}, indent=1) + "\n")
+        unfinished.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
     print(f"wrote {out}")
     raise SystemExit(0 if good else 1)
 

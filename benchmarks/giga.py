@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -112,7 +113,7 @@ def main() -> None:
         path, labels, reading = args.one
         print(json.dumps(look(path, [Label(text, tuple(box)) for text, box in json.loads(labels)], reading == "1")))
         return
-    about = machine("cpu") | {"threads": 1}
+    about = {"machine": machine("cpu") | {"threads": 1}, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
     with tempfile.TemporaryDirectory() as folder:
         files = []
         with ProcessPoolExecutor(1, get_context("spawn")) as drawing:  # its memory must not count as that of a look
@@ -125,7 +126,7 @@ def main() -> None:
     runs = zip(files, zip(*turns, strict=True), strict=True)
     rows = [{"megapixels": name, "file": kind, **summary(each)} for (name, kind, *_), each in runs]
     with replacing(args.out) as unfinished:
-        unfinished.write_text(json.dumps({"machine": about, "budget": BUDGET, "rows": rows}, indent=1) + "\n")
+        unfinished.write_text(json.dumps(about | {"budget": BUDGET, "rows": rows}, indent=1) + "\n")
     show(rows, Console())
 
 

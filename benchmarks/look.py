@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
@@ -53,8 +54,9 @@ def main() -> None:
         print(f"{size:>16}{row['seconds']:10.3f}{row['seconds'] / side**2 * 1e9:12.1f}{row['peak_mib']:10.0f}")
     out = Path(__file__).parents[1] / "results" / "look_cpu.json"
     out.parent.mkdir(exist_ok=True)
+    about = {"machine": machine("cpu"), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
     with replacing(out) as unfinished:
-        unfinished.write_text(json.dumps({"machine": machine("cpu"), "rows": rows}, indent=1) + "\n")
+        unfinished.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
     print(f"wrote {out}")
 
 
