@@ -308,8 +308,8 @@ def test_relevances_without_a_question_load_no_scout(page, monkeypatch):
 
 
 def test_the_reader_has_these_public_names():
-    networks = {"Encoder", "LineFinder", "Recognizer", "Scout"}
-    loaders = {"encoder", "finder", "page_reader", "reader", "recognizer", "scout"}
+    networks = {"Encoder", "LineFinder", "Recognizer", "Scout", "VisionEncoder"}
+    loaders = {"encoder", "finder", "page_reader", "reader", "recognizer", "scout", "vision"}
     assert set(reader.__all__) == networks | {f"load_{name}" for name in loaders}
     assert all(callable(getattr(reader, name)) for name in reader.__all__)
 
