@@ -20,4 +20,4 @@ def test_freely_worded_questions_about_own_documents_are_answered():
         about = list(asked)
         answers = reader.ask(PAGES / image, [row["question"] for row in about])
         scores += [anls(answer.text, row["answers"]) for answer, row in zip(answers, about, strict=True)]
-    assert len(scores) == 49 and sum(scores) / len(scores) > 0.42  # 0.48 when it was written
+    assert len(scores) == 49 and sum(scores) / len(scores) > 0.46  # 0.52 when the weights were shipped
