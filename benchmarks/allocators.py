@@ -132,6 +132,15 @@ def _within(label: str, row: dict[str, object]) -> bool:
     return fast and (label not in FASTER or row["loop_ms"] / row["ms"] >= FASTER[label])
 
 
+def write_rows(out: Path, device: str, rows: list[dict]) -> None:
+    """Write a results file: machine, date and rows."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    about = {"machine": machine(device), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+    with replacing(out) as unfinished:
+        unfinished.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
+    print(f"wrote {out}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=lambda t: [int(v) for v in t.split(",")], default=[512, 1024, 2048, 4096])
@@ -145,12 +154,7 @@ def main() -> None:
     args = parser.parse_args()
     rows = measure(args)
     good = report(rows, args)
-    out = args.out or ROOT / "results" / f"allocators_{args.device}.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    about = {"machine": machine(args.device), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-    with replacing(out) as unfinished:
-        unfinished.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
-    print(f"wrote {out}")
+    write_rows(args.out or ROOT / "results" / f"allocators_{args.device}.json", args.device, rows)
     raise SystemExit(0 if good else 1)
 
 

@@ -9,18 +9,15 @@ python benchmarks/forest.py --device cuda
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
 
+from allocators import write_rows
 from homunculus import CellTree, allocate_forest
 from homunculus.allocators import ALLOCATORS
-from homunculus.eval.machine import machine
-from homunculus.runtime.files import replacing
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 1.0  # seconds for 1,000 trees of one shape on two cores
@@ -71,12 +68,7 @@ def main() -> None:
         )
     good = all(row["seconds"] <= LIMIT for row in rows if row["shapes"] == 1)
     print(f"\nlimit for trees of one shape, {LIMIT:.0f} s on two cores: {'met' if good else 'NOT met'}")
-    out = args.out or ROOT / "results" / f"forest_{args.device}.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    about = {"machine": machine(args.device), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-    with replacing(out) as unfinished:
-        unfinished.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
-    print(f"wrote {out}")
+    write_rows(args.out or ROOT / "results" / f"forest_{args.device}.json", args.device, rows)
     raise SystemExit(0 if good else 1)
 
 

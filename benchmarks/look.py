@@ -12,14 +12,12 @@ import statistics
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
 
+from allocators import write_rows
 from homunculus import Eye
-from homunculus.eval.machine import machine
-from homunculus.runtime.files import replacing
 
 SIDES = (512, 1024, 2048, 4096, 8192, 10_000)
 
@@ -52,12 +50,7 @@ def main() -> None:
         rows.append(row)
         size = f"{side} x {side}"
         print(f"{size:>16}{row['seconds']:10.3f}{row['seconds'] / side**2 * 1e9:12.1f}{row['peak_mib']:10.0f}")
-    out = Path(__file__).parents[1] / "results" / "look_cpu.json"
-    out.parent.mkdir(exist_ok=True)
-    about = {"machine": machine("cpu"), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-    with replacing(out) as unfinished:
-        unfinished.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
-    print(f"wrote {out}")
+    write_rows(Path(__file__).parents[1] / "results" / "look_cpu.json", "cpu", rows)
 
 
 if __name__ == "__main__":
